@@ -1,0 +1,3 @@
+//! Flare's core (scaffold).
+
+pub mod model;
