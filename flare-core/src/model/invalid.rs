@@ -43,6 +43,10 @@ impl Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The whole input is wrong: there is no field to name.
+        if self.field.is_empty() {
+            return f.write_str(&self.reason);
+        }
         write!(f, "{}: {}", self.field, self.reason)
     }
 }

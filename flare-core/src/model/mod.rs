@@ -1,12 +1,63 @@
 //! What things are: values with their rules. No I/O, no clock, no log.
+//!
+//! Construction validates; every refusal is an [`Invalid`] that names the field and the reason.
+//!
+//! - a kind of document: [`Resource`], its [`Endpoint`] pattern, its [`ChangeRule`]
+//! - a document: [`DocumentUrl`], [`Content`], [`Revision`], [`Version`]; whether it changed:
+//!   [`detect_put`], [`detect_delete`]
+//! - a client's wish: [`subscription`]
+//! - what a client has and is told: [`Row`], [`decide`], [`Notification`]
 
+mod action;
 mod bucket;
+mod decision;
+mod detect;
+mod document;
+pub mod duration;
+mod id;
 mod invalid;
+mod job;
+mod json;
+mod lane;
+mod layout;
 mod normal;
+mod notification;
 mod pattern;
+mod resource;
+mod revision;
+mod rfc3339;
+mod row;
+pub mod size;
+pub mod subscription;
+mod template;
+mod timestamp;
+mod trace;
 mod url;
+mod version;
 
+pub use action::Action;
 pub use bucket::{Bucket, BucketRange};
+pub use decision::{Decision, Present, Target, Tenure, Verdict, decide, present_after};
+pub use detect::{Detected, DocumentChange, detect_delete, detect_put};
+pub use document::{Content, Document, DocumentKey, PartitionId};
+pub use id::{ClaimId, DeadLetterId, FreshId, IdSource, JobId, ResourceId, SubscriptionId};
 pub use invalid::Invalid;
+pub use job::{Job, JobKind};
+pub use lane::{LaneId, LaneState};
+pub use layout::Layout;
+pub use notification::{Notification, webhook_id};
 pub use pattern::{Endpoint, EndpointConflict, EndpointIndex, Params};
+pub use resource::{NewResource, Resource, ResourceState};
+pub use revision::{ChangeField, ChangeFormat, ChangeRule, Revision};
+pub use row::{
+    Applied, Claim, ClaimEffect, DeadLetter, DeathReason, Epoch, Generation, Row, RowEffect,
+    RowKey, Spread,
+};
+pub use subscription::{
+    ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionSpec, SubscriptionStatus,
+};
+pub use template::{Escape, MissingValue, Template};
+pub use timestamp::Timestamp;
+pub use trace::TraceContext;
 pub use url::DocumentUrl;
+pub use version::Version;

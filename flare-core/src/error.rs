@@ -1,0 +1,304 @@
+//! Takes what went wrong anywhere below the handle; gives one error that machines can act on
+//! (kind, retry) and people can read (operation, backend, sources). Never a vendor's type.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::Invalid;
+
+/// What every fallible call of Flare returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong: the part a program decides on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller's input breaks a rule; [`Error::field`] names where.
+    Invalid,
+    /// What was named does not exist.
+    NotFound,
+    /// It exists already, or changed meanwhile, or its state forbids the call.
+    Conflict,
+    /// A limit of ours is reached (memory, a full stage); the same call may succeed later.
+    Busy,
+    /// The backend cannot be reached or is failing over.
+    Unavailable,
+    /// The backend did not answer in time; whether the effect took place is unknown.
+    Timeout,
+    /// The value is larger than the backend can hold; no retry will help.
+    TooLarge,
+    /// The backend refuses our credentials or rights.
+    Denied,
+    /// The caller no longer owns what it acts on: lease, receipt or claim is gone.
+    Lost,
+    /// A watch was asked to resume from a revision the store has already forgotten.
+    Compacted,
+    /// What came out of the store cannot be understood (format too new, damaged).
+    Corrupt,
+    /// The backend cannot do this at all.
+    Unsupported,
+    /// A fault of Flare or a backend that none of the others describes.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The kind in lower-case words, as it stands in messages and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::NotFound => "not found",
+            Self::Conflict => "conflict",
+            Self::Busy => "busy",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too large",
+            Self::Denied => "denied",
+            Self::Lost => "lost",
+            Self::Compacted => "compacted",
+            Self::Corrupt => "corrupt",
+            Self::Unsupported => "unsupported",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Whether errors of this kind are usually gone when the same call is made again later.
+    fn default_retry(self) -> Retry {
+        match self {
+            Self::Busy | Self::Unavailable | Self::Timeout => Retry::Later,
+            _ => Retry::Never,
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether making the same call again can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Retry {
+    /// The same call will fail again.
+    Never,
+    /// Temporary: try again, with back-off.
+    Later,
+    /// Temporary: try again, but not before this time has passed.
+    After(Duration),
+}
+
+/// An error of Flare.
+///
+/// `Display` is one sentence without the sources; walk [`std::error::Error::source`] for those.
+/// Cloning is cheap: a batch that failed as a whole reports the same error for each of its items.
+///
+/// ```
+/// use flare_core::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::Unavailable, "receive").backend("sqs").detail("no route to host");
+/// assert_eq!(error.to_string(), "receive (sqs): unavailable: no route to host");
+/// assert!(error.is_temporary());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Error {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: ErrorKind,
+    retry: Retry,
+    operation: &'static str,
+    backend: Option<&'static str>,
+    field: Option<Cow<'static, str>>,
+    detail: Cow<'static, str>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` in `operation` (the port's verb, such as `"settle"`).
+    pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                kind,
+                retry: kind.default_retry(),
+                operation,
+                backend: None,
+                field: None,
+                detail: Cow::Borrowed(""),
+                source: None,
+            }),
+        }
+    }
+
+    /// A refused input, in `operation`.
+    pub fn invalid(operation: &'static str, invalid: Invalid) -> Self {
+        Self::new(ErrorKind::Invalid, operation)
+            .field(invalid.field().to_owned())
+            .detail(invalid.reason().to_owned())
+    }
+
+    /// Names the backend (`"memory"`, `"mongodb"` …).
+    #[must_use]
+    pub fn backend(self, backend: &'static str) -> Self {
+        self.edit(|inner| inner.backend = Some(backend))
+    }
+
+    /// Says in words what happened.
+    #[must_use]
+    pub fn detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = detail.into();
+        self.edit(|inner| inner.detail = detail)
+    }
+
+    /// Names the field of the caller's input that is at fault.
+    #[must_use]
+    pub fn field(self, field: impl Into<Cow<'static, str>>) -> Self {
+        let field = field.into();
+        self.edit(|inner| inner.field = Some(field))
+    }
+
+    /// Overrides whether to retry, where the backend knows better than the kind.
+    #[must_use]
+    pub fn retry(self, retry: Retry) -> Self {
+        self.edit(|inner| inner.retry = retry)
+    }
+
+    /// Keeps the error underneath.
+    #[must_use]
+    pub fn source(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        let source: Arc<dyn StdError + Send + Sync> = Arc::new(source);
+        self.edit(|inner| inner.source = Some(source))
+    }
+
+    fn edit(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.inner));
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// Whether making the call again can help.
+    pub fn retryable(&self) -> Retry {
+        self.inner.retry
+    }
+
+    /// Whether making the call again can help at all.
+    pub fn is_temporary(&self) -> bool {
+        self.inner.retry != Retry::Never
+    }
+
+    /// Which call failed.
+    pub fn operation(&self) -> &'static str {
+        self.inner.operation
+    }
+
+    /// Which backend it came from, if from one.
+    pub fn backend_name(&self) -> Option<&'static str> {
+        self.inner.backend
+    }
+
+    /// The field of the caller's input at fault, as a path.
+    pub fn field_name(&self) -> Option<&str> {
+        self.inner.field.as_deref()
+    }
+
+    /// What happened, in words; empty if the kind says it all.
+    pub fn detail_text(&self) -> &str {
+        &self.inner.detail
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.inner;
+        f.write_str(inner.operation)?;
+        if let Some(backend) = inner.backend {
+            write!(f, " ({backend})")?;
+        }
+        write!(f, ": {}", inner.kind)?;
+        if let Some(field) = &inner.field {
+            write!(f, ": {field}")?;
+        }
+        if !inner.detail.is_empty() {
+            write!(f, ": {}", inner.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_is_one_sentence_without_the_source() {
+        let error = Error::new(ErrorKind::Timeout, "write_documents")
+            .backend("mongodb")
+            .detail("no answer within 5s")
+            .source(std::io::Error::other("socket closed"));
+        assert_eq!(error.to_string(), "write_documents (mongodb): timeout: no answer within 5s");
+        assert_eq!(
+            StdError::source(&error).map(ToString::to_string).as_deref(),
+            Some("socket closed")
+        );
+    }
+
+    #[test]
+    fn only_busy_unavailable_and_timeout_are_temporary_by_default() {
+        use ErrorKind::*;
+        for kind in [
+            Invalid,
+            NotFound,
+            Conflict,
+            Busy,
+            Unavailable,
+            Timeout,
+            TooLarge,
+            Denied,
+            Lost,
+            Compacted,
+            Corrupt,
+            Unsupported,
+            Internal,
+        ] {
+            let expected = matches!(kind, Busy | Unavailable | Timeout);
+            assert_eq!(Error::new(kind, "call").is_temporary(), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_backend_may_know_better_than_the_kind() {
+        let error =
+            Error::new(ErrorKind::Conflict, "create").retry(Retry::After(Duration::from_secs(60)));
+        assert!(error.is_temporary());
+        assert_eq!(error.retryable(), Retry::After(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_refused_input_keeps_field_and_reason() {
+        let error = Error::invalid("create_resource", Invalid::new("endpoint", "has no wildcard"));
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.field_name(), Some("endpoint"));
+        assert_eq!(error.to_string(), "create_resource: invalid: endpoint: has no wildcard");
+    }
+
+    #[test]
+    fn clones_share_their_source() {
+        let error = Error::new(ErrorKind::Internal, "call").source(std::io::Error::other("x"));
+        assert!(StdError::source(&error.clone()).is_some());
+    }
+}

@@ -1,0 +1,189 @@
+//! Takes what the client should hold and what it holds; decides what it is told (the table of
+//! SPEC §4). Pure: no await, no clock, no log.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Action, Epoch, Timestamp};
+
+/// Whether the client should hold the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// The version is live and the filter wants it.
+    Present,
+    /// The version is gone, or the filter says no.
+    Absent,
+}
+
+/// Whether the client holds the document, as far as we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Present {
+    /// It was never told, or told of the deletion.
+    #[default]
+    No,
+    /// A create left us and nobody knows whether it arrived.
+    Maybe,
+    /// It acknowledged a create or an update.
+    Yes,
+}
+
+/// What to do about one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Tell the client.
+    Send(Action),
+    /// Nothing to tell: the version is settled in silence.
+    SettleSilently,
+}
+
+/// Decides what a client that holds the document as `present` says is told to reach `target`.
+///
+/// | target \ client holds it | no | maybe | yes |
+/// |---|---|---|---|
+/// | present | create | create | update |
+/// | absent | settle silently | delete | delete |
+///
+/// ```
+/// use flare_core::model::{decide, Action, Decision, Present, Target};
+///
+/// assert_eq!(decide(Target::Present, Present::No), Decision::Send(Action::Create));
+/// assert_eq!(decide(Target::Absent, Present::No), Decision::SettleSilently);
+/// ```
+pub const fn decide(target: Target, present: Present) -> Decision {
+    match (target, present) {
+        (Target::Present, Present::No | Present::Maybe) => Decision::Send(Action::Create),
+        (Target::Present, Present::Yes) => Decision::Send(Action::Update),
+        (Target::Absent, Present::No) => Decision::SettleSilently,
+        (Target::Absent, Present::Maybe | Present::Yes) => Decision::Send(Action::Delete),
+    }
+}
+
+/// When this worker took the slot over, and under which epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tenure {
+    /// The epoch drawn at take-over.
+    pub epoch: Epoch,
+    /// The store's time at take-over.
+    pub taken_at: Timestamp,
+}
+
+impl Tenure {
+    /// What the client holds as far as *this* worker can know.
+    ///
+    /// A row that another epoch wrote last, and that was already waiting when this worker took
+    /// over, may have been sent by the worker before, which died before it could say so: its `No`
+    /// is worth only a `Maybe`. The result is what has to be stored again if the next attempt
+    /// fails, because storing it makes the row this epoch's own.
+    pub fn holding(&self, present: Present, row_epoch: Epoch, row_since: Timestamp) -> Present {
+        match present {
+            Present::No if row_epoch != self.epoch && row_since <= self.taken_at => Present::Maybe,
+            known => known,
+        }
+    }
+}
+
+/// How an attempt ended, as far as the client's holding is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The client accepted it.
+    Success,
+    /// The client refuses this version for good.
+    Discard,
+    /// The client answered that it failed, or the request never left.
+    Failure,
+    /// The request left and no answer came.
+    Unknown,
+}
+
+/// What the client holds after an attempt to tell it `action`, when it held `before`.
+pub const fn present_after(before: Present, action: Action, verdict: Verdict) -> Present {
+    match (verdict, action) {
+        (Verdict::Success, Action::Create | Action::Update) => Present::Yes,
+        (Verdict::Success | Verdict::Discard, Action::Delete) => Present::No,
+        (Verdict::Unknown, Action::Create) => match before {
+            Present::No => Present::Maybe,
+            known => known,
+        },
+        // A refused create stays a create next time; whatever else failed changed nothing.
+        (Verdict::Discard | Verdict::Failure | Verdict::Unknown, _) => before,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLDINGS: [Present; 3] = [Present::No, Present::Maybe, Present::Yes];
+
+    #[test]
+    fn the_table() {
+        use Decision::{Send, SettleSilently};
+        let table = [
+            (Target::Present, Present::No, Send(Action::Create)),
+            (Target::Present, Present::Maybe, Send(Action::Create)),
+            (Target::Present, Present::Yes, Send(Action::Update)),
+            (Target::Absent, Present::No, SettleSilently),
+            (Target::Absent, Present::Maybe, Send(Action::Delete)),
+            (Target::Absent, Present::Yes, Send(Action::Delete)),
+        ];
+        for (target, present, expected) in table {
+            assert_eq!(decide(target, present), expected, "{target:?}, client holds {present:?}");
+        }
+    }
+
+    #[test]
+    fn success_makes_the_client_hold_the_target() {
+        for before in HOLDINGS {
+            assert_eq!(present_after(before, Action::Create, Verdict::Success), Present::Yes);
+            assert_eq!(present_after(before, Action::Update, Verdict::Success), Present::Yes);
+            assert_eq!(present_after(before, Action::Delete, Verdict::Success), Present::No);
+        }
+    }
+
+    #[test]
+    fn a_refused_create_stays_a_create_and_a_discarded_delete_counts_as_absent() {
+        for before in HOLDINGS {
+            assert_eq!(present_after(before, Action::Create, Verdict::Discard), before);
+            assert_eq!(present_after(before, Action::Update, Verdict::Discard), before);
+            assert_eq!(present_after(before, Action::Delete, Verdict::Discard), Present::No);
+        }
+    }
+
+    #[test]
+    fn only_a_create_with_unknown_outcome_brings_doubt() {
+        assert_eq!(present_after(Present::No, Action::Create, Verdict::Unknown), Present::Maybe);
+        for action in [Action::Update, Action::Delete] {
+            for before in HOLDINGS {
+                assert_eq!(present_after(before, action, Verdict::Unknown), before);
+            }
+        }
+        for action in [Action::Create, Action::Update, Action::Delete] {
+            for before in HOLDINGS {
+                assert_eq!(present_after(before, action, Verdict::Failure), before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_predecessors_row_is_in_doubt_unless_it_became_pending_after_the_take_over() {
+        let at = Timestamp::from_unix_seconds;
+        let mine = Tenure { epoch: Epoch::new(7), taken_at: at(100) };
+        let (other, own) = (Epoch::new(6), Epoch::new(7));
+        let cases = [
+            (Present::No, other, 99, Present::Maybe),
+            (Present::No, other, 100, Present::Maybe),
+            (Present::No, other, 101, Present::No),
+            (Present::No, own, 99, Present::No),
+            (Present::Yes, other, 99, Present::Yes),
+            (Present::Maybe, own, 101, Present::Maybe),
+        ];
+        for (present, epoch, since, expected) in cases {
+            assert_eq!(
+                mine.holding(present, epoch, at(since)),
+                expected,
+                "{present:?} since {since}"
+            );
+        }
+    }
+}

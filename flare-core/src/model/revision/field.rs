@@ -1,0 +1,80 @@
+//! Takes a `change.field`; gives the way from a document to its revision. Never reads a document.
+
+use std::fmt;
+
+use crate::model::Invalid;
+
+/// Where in a document its revision stands: a top-level key or, with a leading `/`, a JSON
+/// Pointer (RFC 6901).
+///
+/// A pointer may lead through arrays by index (`/versions/0/rev`); its `-`, the element after the
+/// last, is never there. `/` alone points to the key of no letters.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ChangeField {
+    source: Box<str>,
+    path: Box<[Step]>,
+}
+
+/// One level down: the key in an object and, where the text is one, the index in an array.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Step {
+    pub(super) key: Box<str>,
+    pub(super) index: Option<usize>,
+}
+
+impl ChangeField {
+    /// Reads a field. A refusal names no field: the caller knows where this one stood.
+    pub fn parse(field: &str) -> Result<Self, Invalid> {
+        let path = match field.strip_prefix('/') {
+            _ if field.is_empty() => return Err(Invalid::new("", "must not be empty")),
+            Some(pointer) => pointer.split('/').map(pointer_step).collect::<Result<_, _>>()?,
+            None => Box::from([Step { key: field.into(), index: None }]),
+        };
+        Ok(Self { source: field.into(), path })
+    }
+
+    /// The field as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// The steps from the document to the revision; there is at least one.
+    pub(super) fn path(&self) -> &[Step] {
+        &self.path
+    }
+}
+
+fn pointer_step(token: &str) -> Result<Step, Invalid> {
+    let mut key = String::with_capacity(token.len());
+    let mut letters = token.chars();
+    while let Some(letter) = letters.next() {
+        key.push(match letter {
+            '~' => match letters.next() {
+                Some('0') => '~',
+                Some('1') => '/',
+                _ => {
+                    let reason =
+                        "is no JSON Pointer: after ~ only 0 (for ~) or 1 (for /) may stand";
+                    return Err(Invalid::new("", reason));
+                }
+            },
+            letter => letter,
+        });
+    }
+    let digits = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+    let index =
+        if digits && (key == "0" || !key.starts_with('0')) { key.parse().ok() } else { None };
+    Ok(Step { key: key.into(), index })
+}
+
+impl fmt::Display for ChangeField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+impl fmt::Debug for ChangeField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChangeField").field(&self.source).finish()
+    }
+}

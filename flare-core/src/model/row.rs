@@ -1,0 +1,408 @@
+//! Takes what spread, the lane's owner, a puller or a replay wants of one row; gives the row as
+//! it must be stored. Pure: stores call it inside their atomic write, or say the same in their
+//! own language.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, Bucket, ClaimId, DeadLetterId, DocumentKey, DocumentUrl, Present, SubscriptionId,
+    Timestamp, Version,
+};
+
+/// A fence: every effect of a lane's owner carries the owner's epoch, and a store refuses it once
+/// the row has seen a greater one.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Epoch(u64);
+
+impl Epoch {
+    /// The epoch of rows no owner has touched yet: below every epoch that is drawn.
+    pub const ZERO: Self = Self(0);
+
+    /// The epoch with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which state of a subscription's settings something was read under; raised by pause, resume
+/// and replacement.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Generation(u64);
+
+impl Generation {
+    /// The generation with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The one after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// What a row is known by. The resource follows from the subscription.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// Who is to be told.
+    pub subscription: SubscriptionId,
+    /// About which document.
+    pub url: DocumentUrl,
+}
+
+impl RowKey {
+    /// The row of `subscription` for the document at `url`.
+    pub fn new(subscription: SubscriptionId, url: DocumentUrl) -> Self {
+        Self { subscription, url }
+    }
+}
+
+/// Why a notification was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DeathReason {
+    /// The retry policy's attempts are used up.
+    Exhausted,
+    /// The subscription's `ttl` has passed.
+    Expired,
+}
+
+/// What is kept of a notification that was given up, until its retention ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// What it is listed and replayed by.
+    pub id: DeadLetterId,
+    /// What the client would have been told.
+    pub action: Action,
+    /// Why it was given up.
+    pub reason: DeathReason,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// The last status the client answered, if it answered.
+    pub last_status: Option<u16>,
+    /// The last error or the beginning of the last answer's body.
+    pub last_error: Option<String>,
+    /// When the first attempt failed.
+    pub first_failure_at: Timestamp,
+    /// When it was given up.
+    pub died_at: Timestamp,
+}
+
+impl DeadLetter {
+    /// A dead letter without status and error text.
+    pub fn new(id: DeadLetterId, action: Action, reason: DeathReason, died_at: Timestamp) -> Self {
+        Self {
+            id,
+            action,
+            reason,
+            attempts: 0,
+            last_status: None,
+            last_error: None,
+            first_failure_at: died_at,
+            died_at,
+        }
+    }
+}
+
+/// Rows handed to a puller: nobody else gets them before `until`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Whose claim it is.
+    pub id: ClaimId,
+    /// When it lapses, by the store's clock.
+    pub until: Timestamp,
+}
+
+/// Delivery state of one (subscription, document).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Row {
+    /// Who is to be told, about what.
+    pub key: RowKey,
+    /// The document, with its resource.
+    pub document: DocumentKey,
+    /// The newest version spread to this row.
+    pub wanted: Version,
+    /// The newest version the client acknowledged or refused, or that needed no telling.
+    pub settled: Option<Version>,
+    /// The newest version that was given up.
+    pub given_up: Option<Version>,
+    /// Details of what was given up; gone after retention, settlement or replay.
+    pub dead: Option<DeadLetter>,
+    /// Whether the client holds the document.
+    pub present: Present,
+    /// The subscription's generation when the row was last spread.
+    pub generation: Generation,
+    /// Attempts that count against the policy, for `attempted`.
+    pub attempts: u32,
+    /// The version of the last failed attempt; newer content starts counting anew.
+    pub attempted: Option<Version>,
+    /// When the next attempt may be made.
+    pub due: Timestamp,
+    /// When the first attempt since the row became pending failed.
+    pub first_failure: Option<Timestamp>,
+    /// Since when it is pending, by the store's clock.
+    pub since: Timestamp,
+    /// The epoch of the last owner that wrote it.
+    pub epoch: Epoch,
+    /// A puller's claim, if one was made.
+    pub claim: Option<Claim>,
+}
+
+impl Row {
+    /// The row as spread creates it, at store time `now`.
+    pub fn new(spread: &Spread, now: Timestamp) -> Self {
+        Self {
+            key: RowKey::new(spread.subscription, spread.document.url.clone()),
+            document: spread.document.clone(),
+            wanted: spread.wanted,
+            settled: None,
+            given_up: None,
+            dead: None,
+            present: Present::No,
+            generation: spread.generation,
+            attempts: 0,
+            attempted: None,
+            due: now,
+            first_failure: None,
+            since: now,
+            epoch: Epoch::ZERO,
+            claim: None,
+        }
+    }
+
+    /// The bucket, and with it the lane, the row belongs to.
+    pub fn bucket(&self) -> Bucket {
+        self.key.url.bucket()
+    }
+
+    /// Whether there is something left to tell: wanted > max(settled, given up).
+    pub fn is_pending(&self) -> bool {
+        Some(self.wanted) > self.settled.max(self.given_up)
+    }
+
+    /// Raises `wanted` and `generation`; a row that becomes pending by it starts afresh.
+    pub fn spread(&mut self, spread: &Spread, now: Timestamp) {
+        let was_pending = self.is_pending();
+        self.wanted = self.wanted.max(spread.wanted);
+        self.generation = self.generation.max(spread.generation);
+        if !was_pending && self.is_pending() {
+            self.start_afresh(now);
+        }
+    }
+
+    /// Applies an effect of the lane's owner, fenced by its epoch.
+    pub fn apply(&mut self, epoch: Epoch, effect: RowEffect) -> Applied {
+        if self.epoch > epoch {
+            return Applied::Fenced { epoch: self.epoch };
+        }
+        if self.settled >= Some(effect.version()) {
+            return Applied::Overtaken;
+        }
+        self.epoch = epoch;
+        self.take(effect);
+        Applied::Done
+    }
+
+    /// Applies what the holder of a claim settles, as long as the claim holds at `now`.
+    pub fn apply_claimed(
+        &mut self,
+        claim: ClaimId,
+        effect: ClaimEffect,
+        now: Timestamp,
+    ) -> Applied {
+        match self.claim {
+            Some(held) if held.id == claim && held.until > now => {}
+            _ => return Applied::Expired,
+        }
+        match effect {
+            ClaimEffect::Release => {
+                self.claim = None;
+                Applied::Done
+            }
+            ClaimEffect::Settle { version, .. } if self.settled >= Some(version) => {
+                self.claim = None;
+                Applied::Overtaken
+            }
+            ClaimEffect::Settle { version, present } => {
+                self.claim = None;
+                self.take(RowEffect::Settle { version, present });
+                Applied::Done
+            }
+        }
+    }
+
+    /// Takes `version` off the dead letters and, unless something newer is pending already, makes
+    /// it due now. Tells whether there was such a dead version.
+    pub fn replay(&mut self, version: Version, now: Timestamp) -> bool {
+        if self.given_up != Some(version) {
+            return false;
+        }
+        let was_pending = self.is_pending();
+        self.given_up = None;
+        self.dead = None;
+        if !was_pending && self.is_pending() {
+            self.start_afresh(now);
+        }
+        true
+    }
+
+    fn start_afresh(&mut self, now: Timestamp) {
+        self.since = now;
+        self.due = now;
+        self.attempts = 0;
+        self.attempted = None;
+        self.first_failure = None;
+    }
+
+    fn take(&mut self, effect: RowEffect) {
+        match effect {
+            RowEffect::Settle { version, present } => {
+                self.settled = Some(version);
+                self.present = present;
+                self.attempts = 0;
+                self.attempted = None;
+                self.first_failure = None;
+                if self.given_up <= self.settled {
+                    self.dead = None;
+                }
+            }
+            RowEffect::Retry { version, present, attempts, due, first_failure } => {
+                self.attempted = Some(version);
+                self.present = present;
+                self.attempts = attempts;
+                self.due = due;
+                self.first_failure = first_failure;
+            }
+            RowEffect::GiveUp { version, present, dead } => {
+                self.given_up = self.given_up.max(Some(version));
+                self.present = present;
+                self.dead = Some(dead);
+                self.attempts = 0;
+                self.attempted = None;
+                self.first_failure = None;
+            }
+        }
+    }
+}
+
+/// What spread wants of one row. Not fenced: any node may run it, any number of times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spread {
+    /// Who is to be told.
+    pub subscription: SubscriptionId,
+    /// The subscription's generation as spread read it.
+    pub generation: Generation,
+    /// About which document.
+    pub document: DocumentKey,
+    /// Which version it should reach.
+    pub wanted: Version,
+}
+
+/// What the lane's owner wants of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RowEffect {
+    /// The client has, or needs, no more than `version`.
+    Settle {
+        /// The version that was read just before the attempt; may exceed `wanted`.
+        version: Version,
+        /// What the client holds now.
+        present: Present,
+    },
+    /// The attempt failed and another one follows.
+    Retry {
+        /// The version that was attempted.
+        version: Version,
+        /// What the client holds now, as far as it can be known.
+        present: Present,
+        /// Attempts used up so far.
+        attempts: u32,
+        /// When the next one may be made.
+        due: Timestamp,
+        /// When the first attempt failed, if one did.
+        first_failure: Option<Timestamp>,
+    },
+    /// No further attempt is made for `version`.
+    GiveUp {
+        /// The version that was attempted last.
+        version: Version,
+        /// What the client holds now, as far as it can be known.
+        present: Present,
+        /// What is kept of it.
+        dead: DeadLetter,
+    },
+}
+
+impl RowEffect {
+    /// The version it is about.
+    pub fn version(&self) -> Version {
+        match self {
+            Self::Settle { version, .. }
+            | Self::Retry { version, .. }
+            | Self::GiveUp { version, .. } => *version,
+        }
+    }
+}
+
+/// What the holder of a claim wants of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimEffect {
+    /// The puller has `version`, or refuses it.
+    Settle {
+        /// The version it was handed.
+        version: Version,
+        /// What it holds now.
+        present: Present,
+    },
+    /// The puller hands the row back; it is available again at once.
+    Release,
+}
+
+/// What became of an effect on a row, a lane's state or a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// It is stored.
+    Done,
+    /// A later owner has written it: nothing changed, and the caller should stop.
+    Fenced {
+        /// The later owner's epoch.
+        epoch: Epoch,
+    },
+    /// The same or a newer version is settled already: nothing changed.
+    Overtaken,
+    /// The claim is not, or no longer, the caller's: nothing changed.
+    Expired,
+    /// There is no such row.
+    Missing,
+}

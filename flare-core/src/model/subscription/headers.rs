@@ -1,0 +1,156 @@
+//! Takes header names with lists of value templates; gives them checked, in the order given.
+//! Never sets the headers Flare itself owns, and never shows values in `Debug`.
+
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::model::json::Json;
+use crate::model::{Invalid, Template};
+
+/// The most header lines of one request.
+pub const MAX_HEADERS: usize = 64;
+/// The most bytes of all names and values of one request's headers, before interpolation.
+pub const MAX_HEADER_BYTES: usize = 8 * 1024;
+
+/// Headers the connection is made of, and those Flare sets itself.
+const OWNED: [&str; 15] = [
+    "connection",
+    "content-length",
+    "expect",
+    "flare-action",
+    "flare-revision",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Header names, each with the templates of its values.
+///
+/// `Debug` shows the names only: values are where clients put their tokens.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers {
+    entries: Vec<(String, Vec<Template>)>,
+}
+
+impl Headers {
+    /// The names as given, each with its values, in the order given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[Template])> {
+        self.entries.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
+    }
+
+    /// The values of a header, by its name in any case.
+    pub fn get(&self, name: &str) -> Option<&[Template]> {
+        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, values)| values)
+    }
+
+    /// Whether there is no header at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds a value to a header, which may be there already.
+    pub(crate) fn append(&mut self, name: &str, value: &str) -> Result<(), Invalid> {
+        check_name(name).map_err(|invalid| invalid.within(name))?;
+        let at = self.entries.iter().position(|(known, _)| known.eq_ignore_ascii_case(name));
+        let index = at.and_then(|at| self.entries.get(at)).map_or(0, |(_, values)| values.len());
+        let value = check_value(value)
+            .map_err(|invalid| invalid.within(&format!("[{index}]")).within(name))?;
+        match at.and_then(|at| self.entries.get_mut(at)) {
+            Some((_, values)) => values.push(value),
+            None => self.entries.push((name.to_owned(), vec![value])),
+        }
+        self.check_sizes()
+    }
+
+    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
+        let mut headers = Self::default();
+        let entries = json.object()?;
+        // Before comparing every name with every other.
+        if entries.len() > MAX_HEADERS {
+            return Err(Invalid::new("", format!("must have at most {MAX_HEADERS} values")));
+        }
+        for (name, values) in entries {
+            let values = read_values(&name, values).map_err(|invalid| invalid.within(&name))?;
+            if headers.get(&name).is_some() {
+                return Err(Invalid::new(name, "is given twice, in different case"));
+            }
+            headers.entries.push((name, values));
+        }
+        headers.check_sizes()?;
+        Ok(headers)
+    }
+
+    fn check_sizes(&self) -> Result<(), Invalid> {
+        let lines: usize = self.entries.iter().map(|(_, values)| values.len()).sum();
+        let bytes: usize = self
+            .entries
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(|v| name.len() + v.as_str().len()))
+            .sum();
+        if lines > MAX_HEADERS {
+            return Err(Invalid::new("", format!("must have at most {MAX_HEADERS} values")));
+        }
+        if bytes > MAX_HEADER_BYTES {
+            return Err(Invalid::new("", format!("must be at most {MAX_HEADER_BYTES} bytes")));
+        }
+        Ok(())
+    }
+}
+
+fn read_values(name: &str, values: Json<'_>) -> Result<Vec<Template>, Invalid> {
+    check_name(name)?;
+    let Ok(_) = values.list() else {
+        return Err(values.refuse("a list of strings, like [\"value\"]"));
+    };
+    let values = values.each(|value| check_value(&value.string()?))?;
+    if values.is_empty() {
+        return Err(Invalid::new("", "must have at least one value; leave the header out instead"));
+    }
+    Ok(values)
+}
+
+fn check_name(name: &str) -> Result<(), Invalid> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(Invalid::new("", "is not a header name: letters, digits and !#$%&'*+-.^_`|~"));
+    }
+    let name = name.to_ascii_lowercase();
+    if OWNED.contains(&name.as_str()) || name.starts_with("webhook-") {
+        return Err(Invalid::new("", "is a header that Flare sets itself"));
+    }
+    Ok(())
+}
+
+fn check_value(text: &str) -> Result<Template, Invalid> {
+    let template = Template::parse(text)?;
+    let sendable = |c: char| c.is_ascii_graphic() || c == ' ' || c == '\t';
+    if template.literals().any(|literal| !literal.chars().all(sendable)) {
+        return Err(Invalid::new("", "must be visible ASCII, spaces and tabs"));
+    }
+    Ok(template)
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.entries.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
+        for (name, values) in &self.entries {
+            map.serialize_entry(name, values)?;
+        }
+        map.end()
+    }
+}

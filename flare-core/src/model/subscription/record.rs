@@ -1,0 +1,53 @@
+//! Takes a client's wish and where it stands; gives the record the stores keep.
+
+use super::{SubscriptionSpec, SubscriptionStatus};
+use crate::model::{Generation, PartitionId, ResourceId, SubscriptionId, Timestamp};
+
+/// A client's wish to be told about a resource's documents, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Subscription {
+    /// What it is known by.
+    pub id: SubscriptionId,
+    /// Whose documents it is about.
+    pub resource: ResourceId,
+    /// The partition it sits in; the store's choice, for life.
+    pub partition: PartitionId,
+    /// Raised by every replacement, pause and resume.
+    pub generation: Generation,
+    /// Where it stands.
+    pub status: SubscriptionStatus,
+    /// Why it stands there, if not by the user's wish.
+    pub reason: Option<String>,
+    /// What the client wishes.
+    pub spec: SubscriptionSpec,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When its last pause or suspension ended.
+    pub resumed_at: Option<Timestamp>,
+}
+
+impl Subscription {
+    /// A subscription that is being prepared.
+    pub fn new(
+        id: SubscriptionId,
+        resource: ResourceId,
+        spec: SubscriptionSpec,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            resource,
+            partition: PartitionId::new(0),
+            generation: Generation::new(1),
+            status: SubscriptionStatus::Preparing,
+            reason: None,
+            spec,
+            created_at: now,
+            updated_at: now,
+            resumed_at: None,
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Takes an SNS `healthyRetryPolicy`; gives it checked, with defaults. Computes no delay.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::model::Invalid;
+use crate::model::json::{Json, in_range};
+
+const COUNT: RangeInclusive<u32> = 0..=100;
+const SECONDS: RangeInclusive<u32> = 1..=3600;
+
+/// How often and how far apart a failed notification is tried again, in SNS's terms.
+///
+/// The default is Flare's own (about three days); [`RetryPolicy::builder`] begins with SNS's
+/// defaults, as an object in JSON does.
+///
+/// ```
+/// use flare_core::model::subscription::RetryPolicy;
+///
+/// assert_eq!(RetryPolicy::default().num_retries(), 83);
+/// let policy = RetryPolicy::builder().num_retries(10).max_delay_target(60).build()?;
+/// assert_eq!((policy.min_delay_target(), policy.max_delay_target()), (20, 60));
+/// # Ok::<(), flare_core::model::Invalid>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryPolicy {
+    num_retries: u32,
+    num_no_delay_retries: u32,
+    min_delay_target: u32,
+    num_min_delay_retries: u32,
+    max_delay_target: u32,
+    num_max_delay_retries: u32,
+    backoff_function: BackoffFunction,
+}
+
+/// How delays grow from the smallest to the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum BackoffFunction {
+    /// By equal steps.
+    #[default]
+    Linear,
+    /// By steps that grow evenly.
+    Arithmetic,
+    /// By equal factors.
+    Geometric,
+    /// By steps that double.
+    Exponential,
+}
+
+/// Puts a [`RetryPolicy`] together, from SNS's defaults.
+#[derive(Debug, Clone)]
+pub struct RetryPolicyBuilder {
+    policy: RetryPolicy,
+    /// Which of the two to blame when they contradict each other.
+    min_given: bool,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            num_retries: 83,
+            num_no_delay_retries: 0,
+            min_delay_target: 5,
+            num_min_delay_retries: 2,
+            max_delay_target: 3600,
+            num_max_delay_retries: 69,
+            backoff_function: BackoffFunction::Exponential,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// A policy with SNS's defaults: 3 retries, 20 seconds apart.
+    pub fn builder() -> RetryPolicyBuilder {
+        let policy = Self {
+            num_retries: 3,
+            num_no_delay_retries: 0,
+            min_delay_target: 20,
+            num_min_delay_retries: 0,
+            max_delay_target: 20,
+            num_max_delay_retries: 0,
+            backoff_function: BackoffFunction::Linear,
+        };
+        RetryPolicyBuilder { policy, min_given: false }
+    }
+
+    /// How many retries there are after the first attempt.
+    pub fn num_retries(&self) -> u32 {
+        self.num_retries
+    }
+
+    /// How many of them come at once, first.
+    pub fn num_no_delay_retries(&self) -> u32 {
+        self.num_no_delay_retries
+    }
+
+    /// The smallest delay, in seconds.
+    pub fn min_delay_target(&self) -> u32 {
+        self.min_delay_target
+    }
+
+    /// How many retries wait the smallest delay, before the backoff.
+    pub fn num_min_delay_retries(&self) -> u32 {
+        self.num_min_delay_retries
+    }
+
+    /// The largest delay, in seconds.
+    pub fn max_delay_target(&self) -> u32 {
+        self.max_delay_target
+    }
+
+    /// How many retries wait the largest delay, after the backoff.
+    pub fn num_max_delay_retries(&self) -> u32 {
+        self.num_max_delay_retries
+    }
+
+    /// How delays grow in between.
+    pub fn backoff_function(&self) -> BackoffFunction {
+        self.backoff_function
+    }
+
+    /// How many retries are left for the backoff between the other phases.
+    pub fn num_backoff_retries(&self) -> u32 {
+        self.num_retries.saturating_sub(self.fixed())
+    }
+
+    /// The retries of the phases with a fixed delay.
+    fn fixed(&self) -> u32 {
+        self.num_no_delay_retries
+            .saturating_add(self.num_min_delay_retries)
+            .saturating_add(self.num_max_delay_retries)
+    }
+
+    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
+        let mut fields = json.fields()?;
+        let mut builder = Self::builder();
+        let policy = &mut builder.policy;
+        if let Some(seconds) = fields.read("minDelayTarget", |n| n.integer(&SECONDS))? {
+            policy.min_delay_target = seconds;
+            builder.min_given = true;
+        }
+        if let Some(seconds) = fields.read("maxDelayTarget", |n| n.integer(&SECONDS))? {
+            policy.max_delay_target = seconds;
+        }
+        for (name, slot) in [
+            ("numRetries", &mut policy.num_retries),
+            ("numNoDelayRetries", &mut policy.num_no_delay_retries),
+            ("numMinDelayRetries", &mut policy.num_min_delay_retries),
+            ("numMaxDelayRetries", &mut policy.num_max_delay_retries),
+        ] {
+            if let Some(count) = fields.read(name, |n| n.integer(&COUNT))? {
+                *slot = count;
+            }
+        }
+        if let Some(function) = fields.read("backoffFunction", |f| f.string()?.parse())? {
+            policy.backoff_function = function;
+        }
+        fields.finish(&[
+            "numRetries",
+            "numNoDelayRetries",
+            "minDelayTarget",
+            "numMinDelayRetries",
+            "maxDelayTarget",
+            "numMaxDelayRetries",
+            "backoffFunction",
+        ])?;
+        builder.build()
+    }
+}
+
+impl RetryPolicyBuilder {
+    /// Retries after the first attempt, 0 to 100.
+    #[must_use]
+    pub fn num_retries(mut self, count: u32) -> Self {
+        self.policy.num_retries = count;
+        self
+    }
+
+    /// Retries without delay, first of all.
+    #[must_use]
+    pub fn num_no_delay_retries(mut self, count: u32) -> Self {
+        self.policy.num_no_delay_retries = count;
+        self
+    }
+
+    /// The smallest delay, 1 to 3600 seconds.
+    #[must_use]
+    pub fn min_delay_target(mut self, seconds: u32) -> Self {
+        self.policy.min_delay_target = seconds;
+        self.min_given = true;
+        self
+    }
+
+    /// Retries with the smallest delay, before the backoff.
+    #[must_use]
+    pub fn num_min_delay_retries(mut self, count: u32) -> Self {
+        self.policy.num_min_delay_retries = count;
+        self
+    }
+
+    /// The largest delay, 1 to 3600 seconds.
+    #[must_use]
+    pub fn max_delay_target(mut self, seconds: u32) -> Self {
+        self.policy.max_delay_target = seconds;
+        self
+    }
+
+    /// Retries with the largest delay, after the backoff.
+    #[must_use]
+    pub fn num_max_delay_retries(mut self, count: u32) -> Self {
+        self.policy.num_max_delay_retries = count;
+        self
+    }
+
+    /// How delays grow in between.
+    #[must_use]
+    pub fn backoff_function(mut self, function: BackoffFunction) -> Self {
+        self.policy.backoff_function = function;
+        self
+    }
+
+    /// The policy, if it keeps SNS's limits.
+    pub fn build(self) -> Result<RetryPolicy, Invalid> {
+        let policy = self.policy;
+        for (name, value, range) in [
+            ("numRetries", policy.num_retries, COUNT),
+            ("numNoDelayRetries", policy.num_no_delay_retries, COUNT),
+            ("numMinDelayRetries", policy.num_min_delay_retries, COUNT),
+            ("numMaxDelayRetries", policy.num_max_delay_retries, COUNT),
+            ("minDelayTarget", policy.min_delay_target, SECONDS),
+            ("maxDelayTarget", policy.max_delay_target, SECONDS),
+        ] {
+            in_range(value, &range).map_err(|invalid| invalid.within(name))?;
+        }
+        let (min, max) = (policy.min_delay_target, policy.max_delay_target);
+        if min > max {
+            return Err(match self.min_given {
+                true => Invalid::new(
+                    "minDelayTarget",
+                    format!("must not be above maxDelayTarget, which is {max}"),
+                ),
+                false => Invalid::new(
+                    "maxDelayTarget",
+                    format!("must not be below minDelayTarget, which is {min}"),
+                ),
+            });
+        }
+        if policy.fixed() > policy.num_retries {
+            let reason = format!(
+                "must be at least the no-delay, min-delay and max-delay retries together: {}",
+                policy.fixed()
+            );
+            return Err(Invalid::new("numRetries", reason));
+        }
+        Ok(policy)
+    }
+}
+
+impl FromStr for BackoffFunction {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "linear" => Ok(Self::Linear),
+            "arithmetic" => Ok(Self::Arithmetic),
+            "geometric" => Ok(Self::Geometric),
+            "exponential" => Ok(Self::Exponential),
+            _ => {
+                let reason = "must be linear, arithmetic, geometric or exponential";
+                Err(Invalid::new("", reason))
+            }
+        }
+    }
+}

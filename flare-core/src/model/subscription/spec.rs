@@ -1,0 +1,196 @@
+//! Takes the checked parts of a subscription; gives the whole, and what to ask of it.
+//! Knows no resource but by the names it is told.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::builder::SubscriptionBuilder;
+use super::content::ContentOptions;
+use super::data::Data;
+use super::delivery::DeliveryOptions;
+use super::endpoint::{ClientEndpoint, RequestTemplate};
+use super::filter::Filter;
+use super::headers::Headers;
+use super::input::SubscriptionInput;
+use super::mode::Mode;
+use super::signing::Signing;
+use super::stored::{Form, Stored};
+use crate::model::json::Json;
+use crate::model::{Action, Invalid, Template};
+
+/// The placeholder that every template may use.
+const REVISION: &str = "revision";
+
+/// A client's wish to be told: where, what, and under which policy. Always valid.
+///
+/// `Serialize` gives what a read shows: every default written out, of the secrets their number
+/// only. [`stored`](Self::stored) gives the form to keep, which `Deserialize` and
+/// [`from_json`](Self::from_json) take. Both need serde_json and its text: `data` keeps numbers
+/// exactly as they were written, which other formats cannot, nor can a flattened field read back.
+///
+/// ```
+/// use flare_core::model::{Action, SubscriptionSpec};
+///
+/// let spec = SubscriptionSpec::from_json(br#"{
+///     "endpoint": {"url": "https://client.example/hook/{id}"},
+///     "delivery": {"concurrency": 4, "ttl": "72h"}
+/// }"#)?;
+/// spec.check_placeholders(&["id"])?;
+/// assert_eq!(spec.request_for(Action::Create).method.as_str(), "POST");
+///
+/// let refused = SubscriptionSpec::from_json(br#"{"endpoint": {"url": "ftp://x/"}}"#);
+/// assert_eq!(refused.unwrap_err().field(), "endpoint.url");
+/// # Ok::<(), flare_core::model::Invalid>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionSpec {
+    pub(crate) endpoint: ClientEndpoint,
+    pub(crate) delivery: DeliveryOptions,
+    pub(crate) content: ContentOptions,
+    pub(crate) data: Option<Data>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) signing: Option<Signing>,
+    pub(crate) mode: Mode,
+    pub(crate) backfill: bool,
+}
+
+impl SubscriptionSpec {
+    /// Begins a subscription that is told by POST requests to `url`.
+    pub fn post(url: impl AsRef<str>) -> SubscriptionBuilder {
+        Self::builder().url(url)
+    }
+
+    /// Begins a subscription without a URL, which then comes from
+    /// [`url`](SubscriptionBuilder::url) or from each action's own.
+    pub fn builder() -> SubscriptionBuilder {
+        SubscriptionBuilder::default()
+    }
+
+    /// Reads what a user wrote, or the stored form. A refusal names the field's full path.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
+        SubscriptionInput::from_json(bytes).map(SubscriptionInput::create)
+    }
+
+    /// Where notifications go.
+    pub fn endpoint(&self) -> &ClientEndpoint {
+        &self.endpoint
+    }
+
+    /// Under which policy.
+    pub fn delivery(&self) -> &DeliveryOptions {
+        &self.delivery
+    }
+
+    /// What a notification's body is.
+    pub fn content(&self) -> ContentOptions {
+        self.content
+    }
+
+    /// The client's own values for the envelope.
+    pub fn data(&self) -> Option<&Data> {
+        self.data.as_ref()
+    }
+
+    /// Which documents the client should have; `None`: all.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
+    /// What notifications are signed with; `None`: they are not.
+    pub fn signing(&self) -> Option<&Signing> {
+        self.signing.as_ref()
+    }
+
+    /// Who begins a delivery.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the documents present at creation are delivered.
+    pub fn backfill(&self) -> bool {
+        self.backfill
+    }
+
+    /// The request `action` is told with.
+    pub fn request_for(&self, action: Action) -> RequestTemplate<'_> {
+        self.endpoint.request_for(action)
+    }
+
+    /// The keys of every URL given, main and per action, each once and in order. Two subscriptions
+    /// of a resource may not share one.
+    pub fn urls(&self) -> Vec<String> {
+        let own = |action| self.endpoint.action(action).and_then(|own| own.url());
+        let all = self.endpoint.url().into_iter().chain(Action::ALL.into_iter().filter_map(own));
+        let mut keys: Vec<String> = Vec::new();
+        for url in all {
+            if !keys.iter().any(|key| key == url.key()) {
+                keys.push(url.key().to_owned());
+            }
+        }
+        keys
+    }
+
+    /// Refuses placeholders that are neither among the resource's `wildcards` nor `{revision}`.
+    pub fn check_placeholders(&self, wildcards: &[&str]) -> Result<(), Invalid> {
+        for (field, template) in self.templates() {
+            let known = |name: &&str| *name == REVISION || wildcards.contains(name);
+            if let Some(name) = template.names().find(|name| !known(name)) {
+                let names: Vec<String> =
+                    wildcards.iter().chain(&[REVISION]).map(|name| format!("{{{name}}}")).collect();
+                let reason = format!(
+                    "has {{{name}}}, which the resource does not; it has {}; \
+                     write {{{{ and }}}} for braces",
+                    names.join(", ")
+                );
+                return Err(Invalid::new(field, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The form to keep, secrets included.
+    pub fn stored(&self) -> Stored<'_> {
+        Stored(self)
+    }
+
+    /// Every template with the full path of its field.
+    fn templates(&self) -> Vec<(String, &Template)> {
+        let endpoint = &self.endpoint;
+        let mut all = Vec::new();
+        all.extend(endpoint.url().map(|url| ("endpoint.url".to_owned(), url.template())));
+        all.extend(header_templates("endpoint.headers", endpoint.headers()));
+        for action in Action::ALL {
+            let Some(own) = endpoint.action(action) else { continue };
+            let path = format!("endpoint.actions.{action}");
+            all.extend(own.url().map(|url| (format!("{path}.url"), url.template())));
+            if let Some(headers) = own.headers() {
+                all.extend(header_templates(&format!("{path}.headers"), headers));
+            }
+        }
+        let data = self.data.iter().flat_map(Data::templates);
+        all.extend(data.map(|(path, template)| (format!("data.{path}"), template)));
+        all
+    }
+}
+
+fn header_templates<'a>(path: &str, headers: &'a Headers) -> Vec<(String, &'a Template)> {
+    let each = headers.iter().flat_map(|(name, values)| {
+        values.iter().enumerate().map(move |(i, value)| (format!("{path}.{name}[{i}]"), value))
+    });
+    each.collect()
+}
+
+impl Serialize for SubscriptionSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Form::new(self, self.signing.as_ref()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SubscriptionSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let input = SubscriptionInput::read(Json::of(&raw)).map_err(D::Error::custom)?;
+        Ok(input.create())
+    }
+}

@@ -1,0 +1,158 @@
+//! The JSON forms: what a read shows, what is stored, and that secrets are in the latter only.
+
+use std::time::Duration;
+
+use super::{OTHER_SECRET, SECRET, at, read};
+use crate::model::subscription::{Method, Mode, RetryPolicy};
+use crate::model::{Action, SubscriptionSpec};
+
+/// Everything set, through the builder.
+fn full() -> SubscriptionSpec {
+    SubscriptionSpec::post("https://client.example/hook/{id}?r={revision}")
+        .method(Method::Put)
+        .header("Authorization", "Bearer t0ken")
+        .header("X-Id", "{id}")
+        .action_url(Action::Delete, "https://client.example/gone/{id}")
+        .action_method(Action::Delete, Method::Delete)
+        .action_without_headers(Action::Delete)
+        .action_header(Action::Update, "X-Rev", "{revision}")
+        .success([204, 200])
+        .discard([422])
+        .retry(RetryPolicy::builder().num_retries(5).build().unwrap())
+        .ttl(Duration::from_secs(72 * 3600))
+        .rate(10, Duration::from_millis(1_500))
+        .concurrency(8)
+        .timeout(Duration::from_secs(30))
+        .lanes(4)
+        .document(false)
+        .data("tenant", "acme/{id}")
+        .data("list", serde_json::json!([1, true, "x"]))
+        .filter("document.public")
+        .signing([SECRET, OTHER_SECRET])
+        .mode(Mode::Passive)
+        .backfill(true)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_read_shows_every_default() {
+    let shown = serde_json::to_string_pretty(&at(r#""url":"http://h/{id}""#).unwrap()).unwrap();
+    let golden = r#"{
+  "endpoint": {
+    "url": "http://h/{id}",
+    "method": "POST",
+    "headers": {}
+  },
+  "delivery": {
+    "success": [
+      200,
+      201,
+      202,
+      204
+    ],
+    "discard": [],
+    "retry": {
+      "numRetries": 83,
+      "numNoDelayRetries": 0,
+      "minDelayTarget": 5,
+      "numMinDelayRetries": 2,
+      "maxDelayTarget": 3600,
+      "numMaxDelayRetries": 69,
+      "backoffFunction": "exponential"
+    },
+    "lanes": 1
+  },
+  "content": {
+    "document": true,
+    "envelope": true
+  },
+  "mode": "active",
+  "backfill": false
+}"#;
+    assert_eq!(shown, golden);
+}
+
+#[test]
+fn a_read_shows_everything_but_the_secrets() {
+    let golden = concat!(
+        r#"{"endpoint":{"url":"https://client.example/hook/{id}?r={revision}","method":"PUT","#,
+        r#""headers":{"Authorization":["Bearer t0ken"],"X-Id":["{id}"]},"#,
+        r#""actions":{"update":{"headers":{"X-Rev":["{revision}"]}},"#,
+        r#""delete":{"url":"https://client.example/gone/{id}","method":"DELETE","headers":{}}}},"#,
+        r#""delivery":{"success":[200,204],"discard":[422],"retry":{"numRetries":5,"#,
+        r#""numNoDelayRetries":0,"minDelayTarget":20,"numMinDelayRetries":0,"maxDelayTarget":20,"#,
+        r#""numMaxDelayRetries":0,"backoffFunction":"linear"},"ttl":"72h","#,
+        r#""rate":{"limit":10,"period":"1500ms"},"concurrency":8,"timeout":"30s","lanes":4},"#,
+        r#""content":{"document":false,"envelope":true},"#,
+        r#""data":{"tenant":"acme/{id}","list":[1,true,"x"]},"filter":"document.public","#,
+        r#""signing":{"secrets":2},"mode":"passive","backfill":true}"#,
+    );
+    assert_eq!(serde_json::to_string(&full()).unwrap(), golden);
+}
+
+#[test]
+fn the_stored_form_differs_in_the_secrets_only_and_comes_back() {
+    let spec = full();
+    let stored = serde_json::to_string(&spec.stored()).unwrap();
+    let secrets = format!(r#""secrets":["{SECRET}","{OTHER_SECRET}"]"#);
+    let shown = serde_json::to_string(&spec).unwrap();
+    assert_eq!(stored, shown.replace(r#""secrets":2"#, &secrets));
+    assert_eq!(read(&stored).unwrap(), spec);
+    assert_eq!(serde_json::from_str::<SubscriptionSpec>(&stored).unwrap(), spec);
+    // A `Value` sorts keys, so nothing but the order of `data` may differ.
+    let value: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let spec = serde_json::from_value::<SubscriptionSpec>(value.clone()).unwrap();
+    assert_eq!(serde_json::to_value(spec.stored()).unwrap(), value);
+}
+
+#[test]
+fn the_shown_form_cannot_be_stored_by_mistake() {
+    let shown = serde_json::to_string(&full()).unwrap();
+    assert_eq!(read(&shown).unwrap_err().field(), "signing.secrets");
+    let error = serde_json::from_str::<SubscriptionSpec>(&shown).unwrap_err();
+    assert!(error.to_string().contains("signing.secrets: must be a list"), "{error}");
+}
+
+#[test]
+fn both_forms_work_within_a_larger_object() {
+    #[derive(serde::Serialize)]
+    struct Shown<'a> {
+        id: u8,
+        #[serde(flatten)]
+        spec: &'a SubscriptionSpec,
+    }
+    #[derive(serde::Deserialize)]
+    struct Row {
+        spec: SubscriptionSpec,
+    }
+    let spec = read(r#"{"endpoint":{"url":"http://h"},"data":{"n":1.50}}"#).unwrap();
+    let shown = serde_json::to_string(&Shown { id: 1, spec: &spec }).unwrap();
+    assert!(shown.starts_with(r#"{"id":1,"endpoint":"#) && shown.contains(r#"{"n":1.50}"#));
+    let row = format!(r#"{{"spec":{}}}"#, serde_json::to_string(&spec.stored()).unwrap());
+    assert_eq!(serde_json::from_str::<Row>(&row).unwrap().spec, spec);
+}
+
+#[test]
+fn null_is_the_same_as_not_given() {
+    let plain = at(r#""url":"http://h""#).unwrap();
+    let nulls = read(
+        r#"{"endpoint":{"url":"http://h","method":null,"headers":null,"actions":{"create":null}},
+            "delivery":{"success":null,"retry":null,"ttl":null,"rate":null,"concurrency":null},
+            "content":null,"data":null,"filter":null,"mode":null,"backfill":null,"signing":null}"#,
+    );
+    assert_eq!(nulls.unwrap(), plain);
+}
+
+#[test]
+fn debug_shows_no_secret_and_no_header_value() {
+    let spec = full();
+    let input = crate::model::SubscriptionInput::from(spec.clone());
+    let builder = SubscriptionSpec::post("http://h").signing([SECRET]).header("A", "t0ken");
+    let shown = format!("{spec:?} {spec:#?} {input:?} {builder:?}");
+    let key = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    assert!(!shown.contains(key) && !shown.contains("t0ken"), "{shown}");
+    assert!(shown.contains("Authorization") && shown.contains("secrets: 2"));
+    let bytes = format!("{:?}", [0x31u8, 0xf2, 0x90]);
+    assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "not as numbers either");
+}

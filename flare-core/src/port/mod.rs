@@ -1,0 +1,50 @@
+//! What Flare asks of the world: small dyn-safe traits with numbered contracts.
+//!
+//! Every clause has a conformance test of the same number in `flare-testkit`, which anybody's
+//! backend can run. Ports import the model and the error, nothing else of Flare.
+//!
+//! | port | asks | clauses |
+//! |---|---|---|
+//! | [`Repository`] | keep documents, rows, resources, subscriptions and jobs | RE, RS, RD, RR, RJ |
+//! | [`Queue`] | wake somebody up | Q |
+//! | [`Lease`] | agree on who is there and who does what | L |
+//! | [`Delivery`] | make one attempt to tell a client | D |
+//! | [`Clock`] | tell the time and wait | C |
+//!
+//! Calls that take a `Vec` are batches: one result per item, in the items' order, and an item
+//! that fails says nothing about the others. Callers keep batches within the backend's facts.
+//! Every call may fail with [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) before its
+//! effect or with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) after it: every write is
+//! therefore safe to repeat.
+
+mod clock;
+mod delivery;
+mod lease;
+mod page;
+mod queue;
+mod repository;
+
+pub use clock::{Clock, SystemClock};
+pub use delivery::{Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter};
+pub use lease::{
+    Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Snapshot, StoreRevision, Write,
+    Written,
+};
+pub use page::{Listing, Page};
+pub use queue::{
+    Incoming, Outgoing, Queue, QueueDepth, QueueExt, QueueFacts, QueueName, Receipt, Receive,
+    Settlement, Unsettled,
+};
+pub use repository::{
+    ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite,
+    EpochGrant, JobStore, Member, OpenPartitions, Opened, Operation, Pending, PendingQuery,
+    Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
+    SubscriptionStore, Undispatched, WriteOutcome,
+};
+
+use futures::stream::BoxStream;
+
+use crate::error::Result;
+
+/// A read that is fetched piece by piece: holding it costs bounded memory, however long it is.
+pub type Scan<'a, T> = BoxStream<'a, Result<T>>;

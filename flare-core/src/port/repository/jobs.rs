@@ -1,0 +1,39 @@
+//! Takes long work; gives it to whoever goes on with it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::model::{Applied, Epoch, Job, JobId, Timestamp};
+
+/// Keeps stored jobs.
+///
+/// # Contract
+/// - **RJ1** There is at most one job per kind and subject: inserting another tells that it was
+///   not stored, and changes nothing.
+/// - **RJ2** `due_jobs` gives jobs due at or before the time named, earliest first, at most
+///   `limit`.
+/// - **RJ3** `advance_job` and `finish_job` take place only if no greater epoch has written the
+///   job; advancing stores cursor, due time and epoch together.
+/// - **RJ4** A finished job is gone, and its kind and subject are free again.
+#[async_trait]
+pub trait JobStore: fmt::Debug + Send + Sync + 'static {
+    /// Stores a job, unless there is one for its kind and subject; tells whether it did.
+    async fn insert_job(&self, job: Job) -> Result<bool>;
+
+    /// Reads jobs that are due.
+    async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>>;
+
+    /// Notes how far a job has come and when to go on.
+    async fn advance_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        cursor: Option<String>,
+        due: Timestamp,
+    ) -> Result<Applied>;
+
+    /// Forgets a job that is done.
+    async fn finish_job(&self, epoch: Epoch, id: JobId) -> Result<Applied>;
+}

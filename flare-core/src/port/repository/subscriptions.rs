@@ -1,0 +1,109 @@
+//! Takes clients' wishes; gives them back by id, by resource and by partition.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::model::{
+    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+};
+use crate::port::{Listing, Page, Scan};
+
+/// Keeps subscriptions and the partitions they sit in.
+///
+/// # Contract
+/// - **RS1** `insert_subscription` stores the subscription together with a partition of the
+///   store's choice, in one write; what it returns is what is stored. Inserting the same id again
+///   changes nothing and returns what is stored.
+/// - **RS2** A partition never holds more than `partition_limit` subscriptions, however many are
+///   inserted at once; seats that were left are taken again.
+/// - **RS3** Among the subscriptions of a resource that are not deleting no url is used twice:
+///   the later insert or replacement is [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) on
+///   `endpoint.url` and changes nothing.
+/// - **RS4** `partitions` names every partition with a subscription whose insert returned before
+///   the call.
+/// - **RS5** `members` gives every subscription of the partition whose insert returned before the
+///   call, with its generation and status, except deleting ones.
+/// - **RS6** `replace_subscription` takes place only at the generation named and stores the next
+///   one; of any number of concurrent replacements one succeeds, the others learn what is there.
+///   Id, resource, partition and creation time stay.
+/// - **RS7** `list_subscriptions` gives those of the resource that are not deleting, oldest first
+///   (by id), with their total; `scan_subscriptions` gives all of every resource, deleting ones
+///   too, in id order after the one named.
+/// - **RS8** `remove_subscription` forgets the subscription, its seat and its lanes' states; one
+///   that is not there is no error.
+/// - **RS9** Secrets, data and templates come back exactly as they were stored.
+#[async_trait]
+pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
+    /// Stores a new subscription and finds it a partition; its own `partition` is ignored.
+    async fn insert_subscription(
+        &self,
+        subscription: Subscription,
+        partition_limit: u32,
+    ) -> Result<Subscription>;
+
+    /// Reads a subscription, in whatever state it is.
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>>;
+
+    /// Reads one page of a resource's subscriptions.
+    async fn list_subscriptions(
+        &self,
+        resource: ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>>;
+
+    /// Reads all subscriptions after `after`.
+    fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription>;
+
+    /// Names the partitions of a resource, in order.
+    async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>>;
+
+    /// Reads who sits in a partition.
+    async fn members(&self, resource: ResourceId, partition: PartitionId) -> Result<Vec<Member>>;
+
+    /// Replaces a subscription (settings, status, reason) that is still at `generation`.
+    async fn replace_subscription(
+        &self,
+        generation: Generation,
+        subscription: Subscription,
+    ) -> Result<Replaced>;
+
+    /// Forgets a subscription.
+    async fn remove_subscription(&self, id: SubscriptionId) -> Result<()>;
+}
+
+/// Who sits in a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// Which subscription.
+    pub subscription: SubscriptionId,
+    /// Its generation, which spread copies into the rows.
+    pub generation: Generation,
+    /// Its status.
+    pub status: SubscriptionStatus,
+}
+
+impl Member {
+    /// A member as a backend hands it out.
+    pub const fn new(
+        subscription: SubscriptionId,
+        generation: Generation,
+        status: SubscriptionStatus,
+    ) -> Self {
+        Self { subscription, generation, status }
+    }
+}
+
+/// What became of a replacement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "one per call, and unboxed it is easier to use")]
+pub enum Replaced {
+    /// It took place; this is stored now.
+    Done(Subscription),
+    /// Somebody was faster; this is stored.
+    Conflict(Subscription),
+    /// There is no such subscription.
+    Missing,
+}
