@@ -1,8 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod app;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod model;
 pub mod pipeline;
 pub mod port;
 
+pub use app::{Backend, Flare, FlareBuilder, Runtime};
 pub use error::{Error, ErrorKind, Result, Retry};

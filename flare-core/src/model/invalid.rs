@@ -52,3 +52,9 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+impl From<std::convert::Infallible> for Invalid {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}

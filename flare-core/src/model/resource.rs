@@ -37,47 +37,59 @@ pub struct Resource {
 
 impl Resource {
     /// An active resource.
-    pub fn new(id: ResourceId, new: NewResource, created_at: Timestamp) -> Self {
-        Self {
-            id,
-            endpoint: new.endpoint,
-            change: new.change,
-            created_at,
-            state: ResourceState::Active,
-        }
+    pub fn new(
+        id: ResourceId,
+        endpoint: Endpoint,
+        change: ChangeRule,
+        created_at: Timestamp,
+    ) -> Self {
+        Self { id, endpoint, change, created_at, state: ResourceState::Active }
     }
 }
 
-/// A resource that was asked for, and whose rules all hold.
+/// A resource as a user asks for it; checked by [`NewResource::check`].
 ///
 /// ```
 /// use flare_core::model::NewResource;
 ///
-/// let users = NewResource::parse("http://api.example.com/users/{id}", "updatedAt", Some("rfc3339"))?;
-/// assert_eq!(users.endpoint.as_str(), "http://api.example.com/users/{id}");
+/// let users = NewResource::new("http://api.example.com/users/{ id }/").change("updatedAt", "rfc3339");
+/// let (endpoint, _) = users.check()?;
+/// assert_eq!(endpoint.as_str(), "http://api.example.com/users/{id}");
 ///
-/// let refused = NewResource::parse("http://api.example.com/users", "updatedAt", None).unwrap_err();
+/// let refused = NewResource::new("http://api.example.com/users").change_field("rev").check().unwrap_err();
 /// assert_eq!(refused.field(), "endpoint");
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewResource {
-    /// The pattern its documents' URLs match.
-    pub endpoint: Endpoint,
-    /// Where a document says which version it is, and how.
-    pub change: ChangeRule,
+    endpoint: String,
+    field: String,
+    format: Option<String>,
 }
 
 impl NewResource {
-    /// A resource of validated parts.
-    pub fn new(endpoint: Endpoint, change: ChangeRule) -> Self {
-        Self { endpoint, change }
+    /// A resource whose documents' URLs match `endpoint`.
+    pub fn new(endpoint: impl Into<String>) -> Self {
+        Self { endpoint: endpoint.into(), field: String::new(), format: None }
     }
 
-    /// Validates the parts as a user writes them.
-    pub fn parse(endpoint: &str, field: &str, format: Option<&str>) -> Result<Self, Invalid> {
-        Ok(Self::new(Endpoint::parse(endpoint)?, ChangeRule::new(field, format)?))
+    /// The same, versioned by an integer in `field`.
+    #[must_use]
+    pub fn change_field(mut self, field: impl Into<String>) -> Self {
+        self.field = field.into();
+        self
+    }
+
+    /// The same, versioned by a time in `field`, written as `format` says.
+    #[must_use]
+    pub fn change(mut self, field: impl Into<String>, format: impl Into<String>) -> Self {
+        self.format = Some(format.into());
+        self.change_field(field)
+    }
+
+    /// Checks every rule.
+    pub fn check(&self) -> Result<(Endpoint, ChangeRule), Invalid> {
+        let endpoint = Endpoint::parse(&self.endpoint)?;
+        Ok((endpoint, ChangeRule::new(&self.field, self.format.as_deref())?))
     }
 }

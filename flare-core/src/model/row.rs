@@ -406,3 +406,7 @@ pub enum Applied {
     /// There is no such row.
     Missing,
 }
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;

@@ -1,5 +1,35 @@
-//! How one change travels, in travel order. So far: what its stages say to each other.
+//! How one change travels, in travel order:
+//!
+//! 1. [`ingest`]: a put or delete becomes one atomic conditional write, which decides whether
+//!    anything changed. The document is *undispatched* from then on.
+//! 2. [`partition`]: finds the partitions of the document's resource.
+//! 3. [`spread`]: writes a row per subscription of a partition, then wakes the lanes ([`wake`]).
+//! 4. [`lanes`] and [`lane`]: the owner of a lane ([`ownership`]) loads its due rows, composes
+//!    the request ([`compose`]), makes the attempt, judges it ([`judge`], [`backoff`]) and stores
+//!    what came of it, fenced.
+//!
+//! [`stage`] is the loop between a queue and a stage, [`task`] what they say to each other, and
+//! [`reconcile`] finds what was lost between them. Queues only wake; documents and rows are the
+//! truth, so every arrow may be lost, doubled or late.
 
-mod task;
+pub(crate) mod backoff;
+pub(crate) mod compose;
+pub(crate) mod context;
+pub(crate) mod event;
+pub(crate) mod ingest;
+pub(crate) mod judge;
+pub(crate) mod lane;
+pub(crate) mod lanes;
+pub(crate) mod ownership;
+pub(crate) mod partition;
+pub(crate) mod reconcile;
+pub(crate) mod settings;
+pub(crate) mod spread;
+pub(crate) mod stage;
+pub(crate) mod stop;
+pub(crate) mod task;
+pub(crate) mod wake;
 
+pub use event::{Event, EventKind};
+pub use settings::Settings;
 pub use task::{DocumentVersion, Task};

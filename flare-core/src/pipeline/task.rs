@@ -5,7 +5,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{DocumentKey, DocumentUrl, LaneId, PartitionId, ResourceId, Version};
+use crate::model::{
+    DocumentKey, DocumentUrl, LaneId, PartitionId, ResourceId, SubscriptionId, Version,
+};
 
 /// The format written today. Version N reads N and N − 1.
 const FORMAT: u32 = 1;
@@ -21,8 +23,8 @@ pub struct DocumentVersion {
 }
 
 /// What one stage of the journey asks of the next.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "task", rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "task", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Task {
     /// Find the partitions that have to spread these documents.
@@ -46,6 +48,11 @@ pub enum Task {
         /// Which lane.
         lane: LaneId,
     },
+    /// Read a subscription again: it is new, or its settings or status changed.
+    Refresh {
+        /// Which one.
+        subscription: SubscriptionId,
+    },
 }
 
 #[derive(Serialize)]
@@ -60,12 +67,45 @@ struct Stamp {
     v: u32,
 }
 
+/// What any task may hold: read in one pass, which a tagged enum is not.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Opened {
-    #[serde(flatten)]
-    task: Task,
-    #[serde(rename = "v")]
-    _format: u32,
+    v: u32,
+    task: Kind,
+    resource: Option<ResourceId>,
+    partition: Option<PartitionId>,
+    documents: Option<Vec<DocumentVersion>>,
+    lane: Option<LaneId>,
+    subscription: Option<SubscriptionId>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Kind {
+    Partition,
+    Spread,
+    Wake,
+    Refresh,
+}
+
+impl Opened {
+    fn into_task(self) -> Option<Task> {
+        let Self { v: _, task, resource, partition, documents, lane, subscription } = self;
+        Some(match (task, resource, partition, documents, lane, subscription) {
+            (Kind::Partition, Some(resource), None, Some(documents), None, None) => {
+                Task::Partition { resource, documents }
+            }
+            (Kind::Spread, Some(resource), Some(partition), Some(documents), None, None) => {
+                Task::Spread { resource, partition, documents }
+            }
+            (Kind::Wake, None, None, None, Some(lane), None) => Task::Wake { lane },
+            (Kind::Refresh, None, None, None, None, Some(subscription)) => {
+                Task::Refresh { subscription }
+            }
+            _ => return None,
+        })
+    }
 }
 
 impl Task {
@@ -88,17 +128,20 @@ impl Task {
 
     /// Reads a task from its stored form.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
+        const UNKNOWN: &str = "names no task this version knows";
         let corrupt =
             |detail: &'static str| Error::new(ErrorKind::Corrupt, "decode_task").detail(detail);
-        let stamp: Stamp = serde_json::from_slice(bytes)
-            .map_err(|source| corrupt("is no task of Flare's").source(source))?;
-        if stamp.v != FORMAT {
-            let detail = format!("is written in format {}, this version reads {FORMAT}", stamp.v);
-            return Err(Error::new(ErrorKind::Corrupt, "decode_task").detail(detail));
-        }
-        let opened: Opened = serde_json::from_slice(bytes)
-            .map_err(|source| corrupt("names no task this version knows").source(source))?;
-        Ok(opened.task)
+        let opened = match serde_json::from_slice::<Opened>(bytes) {
+            Ok(opened) if opened.v == FORMAT => opened,
+            Ok(opened) => return Err(other_format(opened.v)),
+            // What another version wrote is told apart from what nobody did.
+            Err(source) => match serde_json::from_slice::<Stamp>(bytes) {
+                Ok(Stamp { v }) if v != FORMAT => return Err(other_format(v)),
+                Ok(_) => return Err(corrupt(UNKNOWN).source(source)),
+                Err(_) => return Err(corrupt("is no task of Flare's").source(source)),
+            },
+        };
+        opened.into_task().ok_or_else(|| corrupt(UNKNOWN))
     }
 
     /// The documents a partition or spread task is about, with their keys.
@@ -107,12 +150,122 @@ impl Task {
             Self::Partition { resource, documents } | Self::Spread { resource, documents, .. } => {
                 (Some(*resource), documents.as_slice())
             }
-            Self::Wake { .. } => (None, [].as_slice()),
+            Self::Wake { .. } | Self::Refresh { .. } => (None, [].as_slice()),
         };
         documents.iter().filter_map(move |document| {
             resource.map(|resource| {
                 (DocumentKey::new(resource, document.url.clone()), document.version)
             })
         })
+    }
+}
+
+fn other_format(v: u32) -> Error {
+    let detail = format!("is written in format {v}, this version reads {FORMAT}");
+    Error::new(ErrorKind::Corrupt, "decode_task").detail(detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::Revision;
+
+    fn documents() -> Vec<DocumentVersion> {
+        let at =
+            |url: &str, version| DocumentVersion { url: DocumentUrl::parse(url).unwrap(), version };
+        vec![
+            at("http://a.example/users/1", Version::live(Revision::new(7))),
+            at("http://a.example/users/%C3%A9", Version::gone(Revision::new(i64::MIN))),
+        ]
+    }
+
+    fn resource() -> ResourceId {
+        ResourceId::from_bytes([1; 16])
+    }
+
+    /// What nodes of this release write, byte for byte: nodes of the next one have to read it.
+    fn stored() -> [(Task, &'static str); 4] {
+        let lane = LaneId::new(SubscriptionId::from_bytes([2; 16]), 3);
+        let partition = PartitionId::new(4);
+        [
+            (
+                Task::Partition { resource: resource(), documents: documents() },
+                r#"{"v":1,"task":"partition","resource":"01010101-0101-0101-0101-010101010101","documents":[{"url":"http://a.example/users/1","version":{"revision":7,"gone":false}},{"url":"http://a.example/users/%C3%A9","version":{"revision":-9223372036854775808,"gone":true}}]}"#,
+            ),
+            (
+                Task::Spread {
+                    resource: resource(),
+                    partition,
+                    documents: documents()[..1].to_vec(),
+                },
+                r#"{"v":1,"task":"spread","resource":"01010101-0101-0101-0101-010101010101","partition":4,"documents":[{"url":"http://a.example/users/1","version":{"revision":7,"gone":false}}]}"#,
+            ),
+            (
+                Task::Wake { lane },
+                r#"{"v":1,"task":"wake","lane":{"subscription":"02020202-0202-0202-0202-020202020202","shard":3}}"#,
+            ),
+            (
+                Task::Refresh { subscription: lane.subscription },
+                r#"{"v":1,"task":"refresh","subscription":"02020202-0202-0202-0202-020202020202"}"#,
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_stored_form_stays_what_it_is() {
+        for (task, text) in stored() {
+            assert_eq!(String::from_utf8(task.encode().unwrap().to_vec()).unwrap(), text);
+            assert_eq!(Task::decode(text.as_bytes()).unwrap(), task);
+        }
+    }
+
+    #[test]
+    fn what_is_no_task_is_refused_with_a_reason() {
+        let wake = stored()[2].1;
+        let wrong = [
+            ("", "is no task of Flare's"),
+            ("{}", "is no task of Flare's"),
+            ("[1]", "names no task this version knows"),
+            (&wake.replace("\"v\":1", "\"v\":2"), "is written in format 2, this version reads 1"),
+            (&wake.replace("wake", "sleep"), "names no task this version knows"),
+            (&wake.replace("\"shard\":3", "\"shard\":70000"), "names no task this version knows"),
+            (r#"{"v":1,"task":"partition","resource":"x","documents":[]}"#, "names no task"),
+        ];
+        for (text, reason) in wrong {
+            let error = Task::decode(text.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+            assert!(error.to_string().contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn documents_come_with_their_keys() {
+        for (task, _) in stored() {
+            for (key, version) in task.documents() {
+                assert_eq!(key.resource, resource());
+                assert!(documents().contains(&DocumentVersion { url: key.url, version }));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_bytes_break_decoding(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Task::decode(&bytes);
+        }
+
+        #[test]
+        fn no_damage_breaks_decoding(
+            which in 0..4usize, at in 0..300usize, byte: u8, cut: bool,
+        ) {
+            let mut bytes = stored()[which].1.as_bytes().to_vec();
+            let at = at % bytes.len();
+            if cut { bytes.truncate(at) } else { bytes[at] = byte }
+            let _ = Task::decode(&bytes);
+        }
     }
 }

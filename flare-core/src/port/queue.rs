@@ -33,7 +33,7 @@ use crate::model::{Invalid, LaneId};
 ///   becomes visible, and never returns more than `max`.
 /// - **Q9** Sending to, receiving from or counting a queue that was never created, or was
 ///   deleted, is [`ErrorKind::NotFound`]. Creating one that exists and deleting one that does not
-///   are no errors.
+///   are no errors. `list` names the queues that were created and not deleted.
 /// - **Q10** Queues are apart: what is sent to one is received from no other.
 /// - **Q11** A payload beyond `max_payload` is [`ErrorKind::TooLarge`], a delay beyond `max_delay`
 ///   or a batch beyond `max_batch` is [`ErrorKind::Invalid`]; nothing of that item (of that

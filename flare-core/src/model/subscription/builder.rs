@@ -237,3 +237,11 @@ impl SubscriptionBuilder {
             .ok()
     }
 }
+
+impl TryFrom<SubscriptionBuilder> for SubscriptionSpec {
+    type Error = Invalid;
+
+    fn try_from(builder: SubscriptionBuilder) -> Result<Self, Invalid> {
+        builder.build()
+    }
+}

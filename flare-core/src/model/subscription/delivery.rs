@@ -94,8 +94,9 @@ impl DeliveryOptions {
 
     /// Over how many lanes the subscription is spread. At most the concurrency, which is checked
     /// here only where the subscription has its own.
-    pub fn lanes(&self) -> u32 {
-        self.lanes
+    pub fn lanes(&self) -> u16 {
+        // Construction keeps it within MAX_LANES.
+        self.lanes as u16
     }
 
     pub(crate) fn check(&self) -> Result<(), Invalid> {

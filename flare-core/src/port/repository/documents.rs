@@ -30,8 +30,8 @@ use crate::port::Scan;
 /// - **RD6** `close_partitions` removes a partition from the open set only while the document is
 ///   at that version; the removal that empties it dispatches that version in the same write.
 ///   Removing it again changes nothing.
-/// - **RD7** `mark_dispatched` raises `dispatched` to the version named, never above the stored
-///   one, never down.
+/// - **RD7** `mark_dispatched` raises `dispatched` to the version named or the stored one,
+///   whichever is lower; never down. A document that is not there stays so.
 /// - **RD8** `undispatched` gives every document that is undispatched and was stored at or before
 ///   the time named, in no particular order; the count counts them all.
 /// - **RD9** `remove_document` removes only the very version named, and only once dispatched.

@@ -14,7 +14,7 @@ use crate::port::{Listing, Page};
 /// - **RE1** Of resources whose endpoints conflict at most one is active or deleting: of any
 ///   number of concurrent inserts one succeeds, the others are
 ///   [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) on `endpoint`. Inserting the very same
-///   resource (same id) again is no error.
+///   resource (same id) again is no error and changes nothing, whatever became of it meanwhile.
 /// - **RE2** `resource` gives back what was inserted, byte for byte, in whatever state.
 /// - **RE3** `match_resource` gives the most specific *active* resource whose endpoint matches,
 ///   read from the store, so that one whose insert returned anywhere is seen.

@@ -41,8 +41,9 @@ use crate::port::{Listing, Page, Scan};
 ///   later due now, by store time, and says how many; it changes nothing else.
 /// - **RR12** `remove_rows` removes up to `limit` rows of a subscription, whatever their state,
 ///   and says how many; zero means that none is left. `remove_settled_rows` removes a row only if
-///   it is neither pending nor a dead letter, up to the version named.
-/// - **RR13** `store_lanes` stores a lane's state only if no greater epoch has stored one;
+///   it is neither pending nor a dead letter and wants nothing beyond the version named.
+/// - **RR13** `store_lanes` stores a lane's state, under the epoch named, only if no greater epoch
+///   has stored one;
 ///   `lanes` gives those of a subscription in shard order.
 /// - **RR14** `rows` reads rows by key, one answer per key, as last written.
 #[async_trait]

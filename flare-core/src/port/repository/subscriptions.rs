@@ -83,16 +83,19 @@ pub struct Member {
     pub generation: Generation,
     /// Its status.
     pub status: SubscriptionStatus,
+    /// How many lanes it has, so that spread knows whom to wake.
+    pub lanes: u16,
 }
 
 impl Member {
-    /// A member as a backend hands it out.
-    pub const fn new(
-        subscription: SubscriptionId,
-        generation: Generation,
-        status: SubscriptionStatus,
-    ) -> Self {
-        Self { subscription, generation, status }
+    /// What spread has to know of a subscription.
+    pub fn of(subscription: &Subscription) -> Self {
+        Self {
+            subscription: subscription.id,
+            generation: subscription.generation,
+            status: subscription.status,
+            lanes: subscription.spec.delivery().lanes(),
+        }
     }
 }
 

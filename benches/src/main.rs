@@ -1,0 +1,46 @@
+//! What Flare costs, from the command line. Each command has a module of its own.
+//!
+//! `cargo run --release -p flare-benches -- ground`
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
+
+mod ground;
+
+use std::process::ExitCode;
+
+/// Anything may fail here, and all that can be done about it is to say so.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
+
+const USAGE: &str = "\
+usage: flare-benches ground [--documents N] [--rounds N] [--json]
+
+  ground   check the claims about cost: ratios within this run, bytes per document and row
+           --documents N   documents and rows in the large stores (1000000)
+           --rounds N      rounds of each comparison, at least 9 (21)
+           --json          print the figures as one JSON object on the last line
+
+exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let holds = match args.split_first() {
+        Some((&"ground", rest)) => ground::run(rest),
+        // For `ground` itself, which measures memory in processes of their own.
+        Some((&ground::WEIGH, rest)) => ground::weigh(rest).map(|()| true),
+        Some((&("help" | "--help" | "-h"), _)) => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        _ => Err(USAGE.into()),
+    };
+    match holds {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}

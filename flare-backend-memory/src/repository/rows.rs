@@ -1,0 +1,266 @@
+//! Takes spreads, outcomes, claims and replays; gives each to the table of its subscription.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::model::{
+    Applied, Claim, DeadLetterId, DocumentUrl, Epoch, LaneState, Row, RowKey, Spread,
+    SubscriptionId, Timestamp, Version,
+};
+use flare_core::port::{
+    ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
+    RowStore, RowUpdate, Scan,
+};
+use futures::StreamExt;
+use futures::stream;
+
+use super::MemoryRepository;
+use super::budget::ROW_BYTES;
+use super::row_table::RowTable;
+use crate::{lock, read, write};
+
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    epochs: AtomicU64,
+    // A table is made and removed under the outer lock's write side, so whoever works on one
+    // under the read side works on the one that counts.
+    tables: RwLock<BTreeMap<SubscriptionId, Mutex<RowTable>>>,
+}
+
+impl Rows {
+    /// Works on a subscription's table, if it has one.
+    fn with<R>(&self, id: SubscriptionId, work: impl FnOnce(&mut RowTable) -> R) -> Option<R> {
+        let tables = read(&self.tables);
+        tables.get(&id).map(|table| work(&mut lock(table)))
+    }
+
+    /// Works on a subscription's table, making one if need be.
+    fn with_new<R>(&self, id: SubscriptionId, work: impl Fn(&mut RowTable) -> R) -> R {
+        if let Some(answer) = self.with(id, &work) {
+            return answer;
+        }
+        let mut tables = write(&self.tables);
+        let table = tables.entry(id).or_insert_with(|| Mutex::new(RowTable::new(id)));
+        work(&mut lock(table))
+    }
+
+    /// Drops a table that holds nothing any more.
+    fn tidy(&self, id: SubscriptionId) {
+        let mut tables = write(&self.tables);
+        if tables.get(&id).is_some_and(|table| lock(table).is_empty()) {
+            tables.remove(&id);
+        }
+    }
+
+    pub(super) fn forget_lanes(&self, id: SubscriptionId) {
+        self.with(id, |table| table.lanes.clear());
+        self.tidy(id);
+    }
+}
+
+#[async_trait]
+impl RowStore for MemoryRepository {
+    async fn next_epoch(&self) -> Result<EpochGrant> {
+        let epoch = Epoch::new(self.rows.epochs.fetch_add(1, Ordering::SeqCst) + 1);
+        Ok(EpochGrant { epoch, at: self.time.now() })
+    }
+
+    async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()> {
+        let now = self.time.now();
+        // Neighbours of one subscription share a turn of its lock.
+        for spreads in spreads.chunk_by(|a, b| a.subscription == b.subscription) {
+            let created = self.rows.with_new(spreads[0].subscription, |table| {
+                let spread = |spread: &&Spread| {
+                    table.spread(spread, now, |key| self.documents.interned(key))
+                };
+                spreads.iter().filter(spread).count() as u64
+            });
+            self.budget.take(created * ROW_BYTES);
+        }
+        Ok(())
+    }
+
+    async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
+        let get = |key: RowKey| self.rows.with(key.subscription, |table| table.get(&key.url));
+        Ok(keys.into_iter().map(|key| get(key).flatten()).collect())
+    }
+
+    fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
+        let rows = self.rows.with(query.subscription, |table| table.pending(&query));
+        stream::iter(rows.unwrap_or_default().into_iter().map(Ok)).boxed()
+    }
+
+    async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending> {
+        if let Some(id) = subscription {
+            return Ok(self.rows.with(id, |table| table.count_pending()).unwrap_or_default());
+        }
+        let tables = read(&self.rows.tables);
+        let counts = tables.values().map(|table| lock(table).count_pending());
+        Ok(counts.fold(Pending::default(), |sum, one| {
+            Pending::new(
+                sum.count + one.count,
+                earliest(sum.oldest_since, one.oldest_since),
+                earliest(sum.next_due, one.next_due),
+            )
+        }))
+    }
+
+    async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
+        let apply = |RowUpdate { key, effect }| {
+            Ok(self.change(&key, |row| row.apply(epoch, effect)).unwrap_or(Applied::Missing))
+        };
+        updates.into_iter().map(apply).collect()
+    }
+
+    async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>> {
+        let now = self.time.now();
+        let claim = Claim { id: request.claim, until: now + request.holds_for };
+        let claimed = self.rows.with(request.subscription, |table| {
+            let free = |row: &Row| row.claim.is_none_or(|held| held.until <= now);
+            let due = table.due_by(now).filter_map(|url| table.get(url)).filter(free);
+            let urls: Vec<DocumentUrl> = due.map(|row| row.key.url).take(request.max).collect();
+            let mut rows = Vec::with_capacity(urls.len());
+            for url in urls {
+                rows.extend(table.change(&url, |row| {
+                    row.claim = Some(claim);
+                    row.clone()
+                }));
+            }
+            rows
+        });
+        Ok(claimed.unwrap_or_default())
+    }
+
+    async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
+        let now = self.time.now();
+        let apply = |ClaimUpdate { key, claim, effect }| {
+            let applied = self.change(&key, |row| row.apply_claimed(claim, effect, now));
+            Ok(applied.unwrap_or(Applied::Missing))
+        };
+        updates.into_iter().map(apply).collect()
+    }
+
+    async fn expedite_rows(&self, subscription: SubscriptionId, limit: usize) -> Result<u64> {
+        let now = self.time.now();
+        let expedited = self.rows.with(subscription, |table| {
+            let urls: Vec<DocumentUrl> = table.due_after(now).take(limit).cloned().collect();
+            for url in &urls {
+                table.change(url, |row| row.due = now);
+            }
+            urls.len() as u64
+        });
+        Ok(expedited.unwrap_or_default())
+    }
+
+    async fn dead_letters(&self, subscription: SubscriptionId, page: Page) -> Result<Listing<Row>> {
+        let listing = self.rows.with(subscription, |table| {
+            let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+            let rows = table.dead().skip(offset).take(page.limit as usize).collect();
+            Listing::new(rows, table.count_dead() as u64)
+        });
+        Ok(listing.unwrap_or_else(|| Listing::new(Vec::new(), 0)))
+    }
+
+    async fn find_dead_letters(
+        &self,
+        subscription: SubscriptionId,
+        ids: Vec<DeadLetterId>,
+    ) -> Result<Vec<Option<Row>>> {
+        let found = self.rows.with(subscription, |table| {
+            let by_id = table.find_dead(&ids.iter().copied().collect());
+            ids.iter().map(|id| by_id.get(id).cloned()).collect()
+        });
+        Ok(found.unwrap_or_else(|| vec![None; ids.len()]))
+    }
+
+    async fn replay_rows(&self, replays: Vec<Replay>) -> Vec<Result<bool>> {
+        let now = self.time.now();
+        let replay = |Replay { key, version }| {
+            Ok(self.change(&key, |row| row.replay(version, now)).unwrap_or(false))
+        };
+        replays.into_iter().map(replay).collect()
+    }
+
+    async fn drop_dead_letters(&self, until: Timestamp, limit: usize) -> Result<u64> {
+        let tables = read(&self.rows.tables);
+        let mut left = limit;
+        for table in tables.values() {
+            let mut table = lock(table);
+            let urls: Vec<DocumentUrl> = table.died_by(until).take(left).cloned().collect();
+            for url in &urls {
+                table.change(url, |row| row.dead = None);
+            }
+            left -= urls.len();
+        }
+        Ok((limit - left) as u64)
+    }
+
+    async fn remove_rows(&self, subscription: SubscriptionId, limit: usize) -> Result<u64> {
+        let removed = self.rows.with(subscription, |table| {
+            let urls: Vec<DocumentUrl> = table.urls().take(limit).cloned().collect();
+            for url in &urls {
+                table.remove(url);
+            }
+            urls.len() as u64
+        });
+        let removed = removed.unwrap_or_default();
+        self.budget.free(removed * ROW_BYTES);
+        self.rows.tidy(subscription);
+        Ok(removed)
+    }
+
+    async fn remove_settled_rows(&self, rows: Vec<(RowKey, Version)>) -> Vec<Result<RowRemoval>> {
+        let remove = |(key, version): (RowKey, Version)| {
+            let removal = self.rows.with(key.subscription, |table| match table.get(&key.url) {
+                None => RowRemoval::Missing,
+                Some(row) if row.is_pending() || row.dead.is_some() || row.wanted > version => {
+                    RowRemoval::Kept
+                }
+                Some(_) => {
+                    table.remove(&key.url);
+                    self.budget.free(ROW_BYTES);
+                    RowRemoval::Removed
+                }
+            });
+            Ok(removal.unwrap_or(RowRemoval::Missing))
+        };
+        rows.into_iter().map(remove).collect()
+    }
+
+    async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>> {
+        let store = |mut state: LaneState| {
+            state.epoch = epoch;
+            Ok(self.rows.with_new(state.lane.subscription, |table| {
+                match table.lanes.get(&state.lane.shard) {
+                    Some(stored) if stored.epoch > epoch => Applied::Fenced { epoch: stored.epoch },
+                    _ => {
+                        table.lanes.insert(state.lane.shard, state.clone());
+                        Applied::Done
+                    }
+                }
+            }))
+        };
+        lanes.into_iter().map(store).collect()
+    }
+
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+        let lanes = self.rows.with(subscription, |table| table.lanes.values().cloned().collect());
+        Ok(lanes.unwrap_or_default())
+    }
+}
+
+impl MemoryRepository {
+    fn change<R>(&self, key: &RowKey, change: impl FnOnce(&mut Row) -> R) -> Option<R> {
+        self.rows.with(key.subscription, |table| table.change(&key.url, change)).flatten()
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

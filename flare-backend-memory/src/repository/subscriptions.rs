@@ -1,0 +1,204 @@
+//! Takes clients' wishes; gives them by id, and who sits in which partition.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::RwLock;
+
+use async_trait::async_trait;
+use flare_core::model::{
+    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::{Error, ErrorKind, Result};
+use futures::StreamExt;
+use futures::stream;
+
+use super::MemoryRepository;
+use super::resources::list;
+use crate::{BACKEND, read, write};
+
+/// How many subscriptions a scan copies at a time.
+const SCAN_PAGE: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(RwLock<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    by_id: BTreeMap<SubscriptionId, Subscription>,
+    by_resource: HashMap<ResourceId, Family>,
+}
+
+/// The subscriptions of one resource.
+#[derive(Debug, Default)]
+struct Family {
+    partitions: BTreeMap<PartitionId, BTreeMap<SubscriptionId, Member>>,
+    /// Who uses which url, deleting ones apart.
+    urls: HashMap<String, SubscriptionId>,
+}
+
+#[async_trait]
+impl SubscriptionStore for MemoryRepository {
+    async fn insert_subscription(
+        &self,
+        mut subscription: Subscription,
+        partition_limit: u32,
+    ) -> Result<Subscription> {
+        let mut table = write(&self.subscriptions.0);
+        if let Some(stored) = table.by_id.get(&subscription.id) {
+            return Ok(stored.clone());
+        }
+        let family = table.by_resource.entry(subscription.resource).or_default();
+        family.check_urls("insert_subscription", &subscription)?;
+        subscription.partition = family.free_partition(partition_limit.max(1) as usize);
+        family.seat(&subscription);
+        table.by_id.insert(subscription.id, subscription.clone());
+        Ok(subscription)
+    }
+
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>> {
+        Ok(read(&self.subscriptions.0).by_id.get(&id).cloned())
+    }
+
+    async fn list_subscriptions(
+        &self,
+        resource: ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>> {
+        let table = read(&self.subscriptions.0);
+        let Some(family) = table.by_resource.get(&resource) else {
+            return Ok(Listing::new(Vec::new(), 0));
+        };
+        let mut ids: Vec<SubscriptionId> = family.members().map(|it| it.subscription).collect();
+        ids.sort_unstable();
+        let subscriptions = ids.iter().filter_map(|id| table.by_id.get(id));
+        Ok(list(subscriptions, ids.len(), page))
+    }
+
+    fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let pages = stream::unfold(start, move |start| async move {
+            let table = read(&self.subscriptions.0);
+            let range = table.by_id.range((start, Bound::Unbounded));
+            let page: Vec<Subscription> = range.take(SCAN_PAGE).map(|(_, it)| it.clone()).collect();
+            let next = Bound::Excluded(page.last()?.id);
+            Some((stream::iter(page.into_iter().map(Ok)), next))
+        });
+        pages.flatten().boxed()
+    }
+
+    async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
+        let table = read(&self.subscriptions.0);
+        let family = table.by_resource.get(&resource);
+        Ok(family.map(|family| family.partitions.keys().copied().collect()).unwrap_or_default())
+    }
+
+    async fn members(&self, resource: ResourceId, partition: PartitionId) -> Result<Vec<Member>> {
+        let table = read(&self.subscriptions.0);
+        let seats = table.by_resource.get(&resource).and_then(|it| it.partitions.get(&partition));
+        Ok(seats.map(|seats| seats.values().copied().filter(is_told).collect()).unwrap_or_default())
+    }
+
+    async fn replace_subscription(
+        &self,
+        generation: Generation,
+        mut subscription: Subscription,
+    ) -> Result<Replaced> {
+        let mut table = write(&self.subscriptions.0);
+        let Some(stored) = table.by_id.get(&subscription.id).cloned() else {
+            return Ok(Replaced::Missing);
+        };
+        if stored.generation != generation {
+            return Ok(Replaced::Conflict(stored));
+        }
+        subscription.generation = generation.next();
+        subscription.resource = stored.resource;
+        subscription.partition = stored.partition;
+        subscription.created_at = stored.created_at;
+        let family = table.by_resource.entry(stored.resource).or_default();
+        family.check_urls("replace_subscription", &subscription)?;
+        family.free_urls(&stored);
+        family.seat(&subscription);
+        table.by_id.insert(subscription.id, subscription.clone());
+        Ok(Replaced::Done(subscription))
+    }
+
+    async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
+        let mut table = write(&self.subscriptions.0);
+        if let Some(stored) = table.by_id.remove(&id)
+            && let Some(family) = table.by_resource.get_mut(&stored.resource)
+        {
+            family.leave(&stored);
+            if family.partitions.is_empty() {
+                table.by_resource.remove(&stored.resource);
+            }
+        }
+        drop(table);
+        self.rows.forget_lanes(id);
+        Ok(())
+    }
+}
+
+/// Deleting subscriptions keep their seat until they are removed, but are told nothing.
+fn is_told(member: &Member) -> bool {
+    member.status != SubscriptionStatus::Deleting
+}
+
+impl Family {
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.partitions.values().flat_map(BTreeMap::values).filter(|member| is_told(member))
+    }
+
+    fn check_urls(&self, operation: &'static str, subscription: &Subscription) -> Result<()> {
+        if subscription.status == SubscriptionStatus::Deleting {
+            return Ok(());
+        }
+        for url in subscription.spec.urls() {
+            if let Some(user) = self.urls.get(&url).filter(|user| **user != subscription.id) {
+                let detail = format!("{url} is used by subscription {user} of the same resource");
+                return Err(Error::new(ErrorKind::Conflict, operation)
+                    .backend(BACKEND)
+                    .field("endpoint.url")
+                    .detail(detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn free_partition(&self, limit: usize) -> PartitionId {
+        let free = self.partitions.iter().find(|(_, seats)| seats.len() < limit);
+        free.map(|(partition, _)| *partition).unwrap_or_else(|| {
+            // Numbers of partitions that were left are used again, lowest first.
+            let taken = self.partitions.keys().zip(0..).take_while(|(it, n)| it.get() == *n);
+            PartitionId::new(taken.count() as u32)
+        })
+    }
+
+    fn seat(&mut self, subscription: &Subscription) {
+        let member = Member::of(subscription);
+        self.partitions.entry(subscription.partition).or_default().insert(subscription.id, member);
+        if is_told(&member) {
+            for url in subscription.spec.urls() {
+                self.urls.insert(url, subscription.id);
+            }
+        }
+    }
+
+    fn free_urls(&mut self, subscription: &Subscription) {
+        for url in subscription.spec.urls() {
+            if self.urls.get(&url) == Some(&subscription.id) {
+                self.urls.remove(&url);
+            }
+        }
+    }
+
+    fn leave(&mut self, subscription: &Subscription) {
+        self.free_urls(subscription);
+        if let Some(seats) = self.partitions.get_mut(&subscription.partition) {
+            seats.remove(&subscription.id);
+            if seats.is_empty() {
+                self.partitions.remove(&subscription.partition);
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Takes the ports a backend implements; gives them to the builder in one piece.
+
+use std::sync::Arc;
+
+use crate::port::{Lease, Queue, Repository};
+
+/// The ports a backend brings. Those it leaves out come from somewhere else.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Backend {
+    /// Where documents, rows and subscriptions are kept.
+    pub repository: Option<Arc<dyn Repository>>,
+    /// What wakes stages and lanes.
+    pub queue: Option<Arc<dyn Queue>>,
+    /// Who works which lanes.
+    pub lease: Option<Arc<dyn Lease>>,
+}
+
+impl Backend {
+    /// A backend that brings nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A backend that brings everything.
+    pub fn new(
+        repository: Arc<dyn Repository>,
+        queue: Arc<dyn Queue>,
+        lease: Arc<dyn Lease>,
+    ) -> Self {
+        Self { repository: Some(repository), queue: Some(queue), lease: Some(lease) }
+    }
+}

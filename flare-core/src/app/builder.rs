@@ -1,0 +1,164 @@
+//! Takes ports and settings; gives a handle and the work behind it, or says what is missing.
+
+use std::sync::Arc;
+
+use super::backend::Backend;
+use super::flare::Flare;
+use super::runtime::Runtime;
+use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "http")]
+use crate::http::{Guard, HttpConfig, HttpDelivery};
+use crate::pipeline::Settings;
+use crate::pipeline::context::Context;
+use crate::port::{Clock, Delivery, Lease, Queue, Repository, SystemClock};
+
+/// Puts a [`Flare`] together.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct FlareBuilder {
+    backend: Backend,
+    delivery: Option<Arc<dyn Delivery>>,
+    clock: Option<Arc<dyn Clock>>,
+    settings: Settings,
+    seed: Option<u64>,
+    #[cfg(feature = "http")]
+    http: HttpConfig,
+}
+
+impl FlareBuilder {
+    pub(super) fn new(backend: Backend) -> Self {
+        Self {
+            backend,
+            delivery: None,
+            clock: None,
+            settings: Settings::default(),
+            seed: None,
+            #[cfg(feature = "http")]
+            http: HttpConfig::default(),
+        }
+    }
+
+    /// Keeps documents, rows and subscriptions there instead.
+    pub fn repository(mut self, repository: Arc<dyn Repository>) -> Self {
+        self.backend.repository = Some(repository);
+        self
+    }
+
+    /// Wakes stages and lanes by that queue instead.
+    pub fn queue(mut self, queue: Arc<dyn Queue>) -> Self {
+        self.backend.queue = Some(queue);
+        self
+    }
+
+    /// Agrees on who works which lanes there instead.
+    pub fn lease(mut self, lease: Arc<dyn Lease>) -> Self {
+        self.backend.lease = Some(lease);
+        self
+    }
+
+    /// Tells clients by a transport of the host's own, instead of by HTTP.
+    pub fn delivery(mut self, delivery: Arc<dyn Delivery>) -> Self {
+        self.delivery = Some(delivery);
+        self
+    }
+
+    /// Takes the time from there; tests move it by hand.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Works by these figures.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Makes ids and jitter follow from a seed, so that a run can be replayed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// How HTTP requests are made.
+    #[cfg(feature = "http")]
+    pub fn http(mut self, config: HttpConfig) -> Self {
+        self.http = config;
+        self
+    }
+
+    /// Which addresses may be called.
+    #[cfg(feature = "http")]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.http = self.http.guard(guard);
+        self
+    }
+
+    /// The handle, and the runtime that has to be run for anything to be delivered.
+    pub fn build(self) -> Result<(Flare, Runtime)> {
+        self.check()?;
+        let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let delivery = self.transport(&clock)?;
+        let (repository, queue, lease) = (
+            self.backend.repository.ok_or_else(|| missing("repository"))?,
+            self.backend.queue.ok_or_else(|| missing("queue"))?,
+            self.backend.lease.ok_or_else(|| missing("lease"))?,
+        );
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        let context = Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
+        let context = Arc::new(context);
+        Ok((Flare::new(Arc::clone(&context)), Runtime::new(context)))
+    }
+
+    #[cfg(feature = "http")]
+    fn transport(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Delivery>> {
+        match &self.delivery {
+            Some(delivery) => Ok(Arc::clone(delivery)),
+            None => Ok(Arc::new(HttpDelivery::new(self.http.clone(), Arc::clone(clock))?)),
+        }
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn transport(&self, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Delivery>> {
+        self.delivery.clone().ok_or_else(|| missing("delivery"))
+    }
+
+    /// Figures that would make the work impossible are refused before it starts.
+    fn check(&self) -> Result<()> {
+        let settings = &self.settings;
+        let positive = [
+            ("partition_limit", settings.partition_limit as usize),
+            ("slots", settings.slots as usize),
+            ("workers", settings.workers),
+            ("batch", settings.batch),
+            ("ingest_limit", settings.ingest_limit),
+            ("concurrency", settings.concurrency as usize),
+            ("in_flight_limit", settings.in_flight_limit),
+        ];
+        for (field, value) in positive {
+            if value == 0 {
+                return Err(refused(field, "must be at least 1"));
+            }
+        }
+        let times = [
+            ("timeout", settings.timeout),
+            ("reconcile_every", settings.reconcile_every),
+            ("rederive_every", settings.rederive_every),
+            ("lease_ttl", settings.lease_ttl),
+        ];
+        for (field, value) in times {
+            if value.is_zero() {
+                return Err(refused(field, "must be longer than nothing"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(field: &'static str, reason: &'static str) -> Error {
+    Error::new(ErrorKind::Invalid, "build").field(field).detail(reason)
+}
+
+fn missing(port: &'static str) -> Error {
+    refused(port, "is missing: take a backend that has one, or set it on the builder")
+}

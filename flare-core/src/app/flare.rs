@@ -1,0 +1,288 @@
+//! Takes what a host wants of Flare; gives it, or a typed error. Cheap to clone; holds no task.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use super::backend::Backend;
+use super::builder::FlareBuilder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{
+    Document, DocumentChange, DocumentKey, DocumentUrl, Invalid, NewResource, Resource, ResourceId,
+    ResourceState, Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus,
+    TraceContext, subscription::Mode,
+};
+use crate::pipeline::Event;
+use crate::pipeline::context::Context;
+use crate::pipeline::ingest::{Change, Ingest, Wish, find_resource};
+use crate::pipeline::stage::chain;
+use crate::port::{Listing, Page, Replaced};
+
+/// How often [`Flare::settled`] looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The handle a host keeps: takes documents, resources and subscriptions, tells what happened.
+///
+/// It works on its own: puts are stored and answered even while no runtime runs. Delivering is
+/// the [`Runtime`](crate::Runtime)'s.
+#[derive(Clone)]
+pub struct Flare {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    context: Arc<Context>,
+    ingest: Ingest,
+}
+
+impl Flare {
+    /// Starts putting a Flare together on a backend.
+    pub fn builder(backend: impl Into<Backend>) -> FlareBuilder {
+        FlareBuilder::new(backend.into())
+    }
+
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        let ingest = Ingest::new(Arc::clone(&context));
+        Self { inner: Arc::new(Inner { context, ingest }) }
+    }
+
+    fn context(&self) -> &Context {
+        &self.inner.context
+    }
+
+    /// Creates a kind of document.
+    pub async fn create_resource(&self, new: NewResource) -> Result<Resource> {
+        let (endpoint, change) =
+            new.check().map_err(|invalid| Error::invalid("create_resource", invalid))?;
+        let now = self.context().now();
+        let id = self.context().ids.next(now).into();
+        let resource = Resource::new(id, endpoint, change, now);
+        self.context().repository.insert_resource(resource.clone()).await?;
+        Ok(resource)
+    }
+
+    /// Reads a resource.
+    pub async fn resource(&self, id: &ResourceId) -> Result<Resource> {
+        self.active_resource("resource", *id).await
+    }
+
+    /// Lists resources, oldest first.
+    pub async fn resources(&self, page: Page) -> Result<Listing<Resource>> {
+        self.context().repository.list_resources(page).await
+    }
+
+    /// Creates a subscription: documents put from now on are delivered to it.
+    ///
+    /// Takes a [`SubscriptionSpec`] or what builds one, such as
+    /// `SubscriptionSpec::post("http://…/{id}")`.
+    pub async fn create_subscription<S>(
+        &self,
+        resource: &ResourceId,
+        spec: S,
+    ) -> Result<Subscription>
+    where
+        S: TryInto<SubscriptionSpec>,
+        S::Error: Into<Invalid>,
+    {
+        const OPERATION: &str = "create_subscription";
+        let invalid = |invalid| Error::invalid(OPERATION, invalid);
+        let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
+        check_supported(&spec).map_err(invalid)?;
+        let parent = self.active_resource(OPERATION, *resource).await?;
+        let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
+        spec.check_placeholders(&wildcards).map_err(invalid)?;
+
+        let context = self.context();
+        let now = context.now();
+        let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
+        let limit = context.settings.partition_limit;
+        let stored = context.repository.insert_subscription(new, limit).await?;
+        // Whoever deletes the resource looks for subscriptions after marking it, we look for the
+        // mark after inserting: one of us sees the other.
+        if let Err(error) = self.active_resource(OPERATION, *resource).await {
+            context.repository.remove_subscription(stored.id).await?;
+            return Err(error);
+        }
+        let mut active = stored.clone();
+        active.status = SubscriptionStatus::Active;
+        active.updated_at = context.now();
+        let active =
+            match context.repository.replace_subscription(stored.generation, active).await? {
+                Replaced::Done(active) => active,
+                // Somebody paused or replaced it as soon as it could be seen.
+                Replaced::Conflict(current) => current,
+                Replaced::Missing => return Err(not_found(OPERATION, "subscription", &stored.id)),
+            };
+        if let Err(error) = context.refresh(active.id).await {
+            // It is created; its lane is found by the next sweep.
+            tracing::warn!(error = %chain(&error), "could not announce a subscription");
+        }
+        Ok(active)
+    }
+
+    /// Reads a subscription.
+    pub async fn subscription(&self, id: &SubscriptionId) -> Result<Subscription> {
+        let found = self.context().repository.subscription(*id).await?;
+        found
+            .filter(|it| it.status != SubscriptionStatus::Deleting)
+            .ok_or_else(|| not_found("subscription", "subscription", id))
+    }
+
+    /// Lists a resource's subscriptions, oldest first.
+    pub async fn subscriptions(
+        &self,
+        resource: &ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>> {
+        self.active_resource("subscriptions", *resource).await?;
+        self.context().repository.list_subscriptions(*resource, page).await
+    }
+
+    /// Hands over a new version of a document, anything that serializes to a JSON object.
+    ///
+    /// Once this returns, the version is stored and will reach every subscription that existed
+    /// before the call.
+    pub async fn put_document<T: Serialize + ?Sized>(
+        &self,
+        url: &str,
+        document: &T,
+    ) -> Result<DocumentChange> {
+        let json = serde_json::to_vec(document).map_err(|source| {
+            Error::new(ErrorKind::Invalid, "put_document")
+                .field("document")
+                .detail("cannot be written as JSON")
+                .source(source)
+        })?;
+        self.put_json(url, json).await
+    }
+
+    /// Hands over a new version of a document as JSON text, which is kept byte for byte.
+    pub async fn put_json(&self, url: &str, json: impl Into<Bytes>) -> Result<DocumentChange> {
+        self.put_traced(url, json, None).await
+    }
+
+    /// As [`put_json`](Self::put_json), within a trace that clients are told of.
+    pub async fn put_traced(
+        &self,
+        url: &str,
+        json: impl Into<Bytes>,
+        trace: Option<TraceContext>,
+    ) -> Result<DocumentChange> {
+        let change = Change { url: url.to_owned(), operation: Wish::Put(json.into()), trace };
+        self.one("put_document", change).await
+    }
+
+    /// Hands over many documents at once; one answer per document, in their order.
+    pub async fn put_documents<U, J>(
+        &self,
+        documents: impl IntoIterator<Item = (U, J)>,
+    ) -> Vec<Result<DocumentChange>>
+    where
+        U: Into<String>,
+        J: Into<Bytes>,
+    {
+        let change = |(url, json): (U, J)| Change {
+            url: url.into(),
+            operation: Wish::Put(json.into()),
+            trace: None,
+        };
+        let changes = documents.into_iter().map(change).collect();
+        self.inner.ingest.accept("put_documents", changes).await
+    }
+
+    /// Says that a document is gone, as of the revision named or the newest one stored.
+    ///
+    /// The revision is written as Flare shows it: the integer or, where the resource has a
+    /// format, RFC 3339.
+    pub async fn delete_document(
+        &self,
+        url: &str,
+        revision: Option<&str>,
+    ) -> Result<DocumentChange> {
+        let operation = Wish::Delete(revision.map(str::to_owned));
+        let change = Change { url: url.to_owned(), operation, trace: None };
+        self.one("delete_document", change).await
+    }
+
+    async fn one(&self, operation: &'static str, change: Change) -> Result<DocumentChange> {
+        let answer = self.inner.ingest.accept(operation, vec![change]).await.pop();
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, operation)))
+    }
+
+    /// Reads the newest version of a document; one that is deleted is not found.
+    pub async fn document(&self, url: &str) -> Result<Document> {
+        const OPERATION: &str = "document";
+        let url = DocumentUrl::parse(url).map_err(|it| Error::invalid(OPERATION, it))?;
+        let resource = find_resource(self.context(), OPERATION, &url).await?;
+        let key = DocumentKey::new(resource.id, url.clone());
+        let found = self.context().repository.documents(vec![key]).await?.pop().flatten();
+        found
+            .filter(|document| !document.version.is_gone())
+            .ok_or_else(|| not_found(OPERATION, "document", &url))
+    }
+
+    /// What happens from now on. A listener that falls far behind misses the oldest events.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.context().events.subscribe()
+    }
+
+    /// Waits until every change is spread and every client has the newest version of everything;
+    /// meant for tests. Gives up after `limit`, saying what is left.
+    pub async fn settled(&self, limit: Duration) -> Result<()> {
+        let context = self.context();
+        let give_up_at = context.now() + limit;
+        loop {
+            // Undispatched first: what is spread in between is seen as pending.
+            let spreading = context.repository.count_undispatched(None).await?;
+            let pending = context.repository.count_pending(None).await?.count;
+            if spreading == 0 && pending == 0 {
+                return Ok(());
+            }
+            if context.now() >= give_up_at {
+                let detail = format!(
+                    "after {limit:?} {spreading} changes are not spread and {pending} \
+                     notifications are pending"
+                );
+                return Err(Error::new(ErrorKind::Timeout, "settled").detail(detail));
+            }
+            context.sleep(LOOK).await;
+        }
+    }
+
+    async fn active_resource(&self, operation: &'static str, id: ResourceId) -> Result<Resource> {
+        let found = self.context().repository.resource(id).await?;
+        found
+            .filter(|resource| resource.state == ResourceState::Active)
+            .ok_or_else(|| not_found(operation, "resource", &id))
+    }
+}
+
+fn not_found(operation: &'static str, what: &str, id: &dyn fmt::Display) -> Error {
+    Error::new(ErrorKind::NotFound, operation).detail(format!("there is no {what} {id}"))
+}
+
+/// A setting without effect would be worse than a refusal.
+fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
+    let unsupported = [
+        ("filter", spec.filter().is_some()),
+        ("signing", spec.signing().is_some()),
+        ("mode", spec.mode() == Mode::Passive),
+        ("backfill", spec.backfill()),
+        ("delivery.rate", spec.delivery().rate().is_some()),
+        ("delivery.ttl", spec.delivery().ttl().is_some()),
+    ];
+    match unsupported.into_iter().find(|(_, asked)| *asked) {
+        Some((field, _)) => Err(Invalid::new(field, "is not supported by this version yet")),
+        None => Ok(()),
+    }
+}
+
+impl fmt::Debug for Flare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flare").field("context", &self.inner.context).finish()
+    }
+}

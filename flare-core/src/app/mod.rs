@@ -1,0 +1,12 @@
+//! One thing to hold: the builder ties ports together, [`Flare`] is the handle a host keeps,
+//! [`Runtime`] the work a host lets run. No statics: any number of them live in one process.
+
+mod backend;
+mod builder;
+mod flare;
+mod runtime;
+
+pub use backend::Backend;
+pub use builder::FlareBuilder;
+pub use flare::Flare;
+pub use runtime::Runtime;

@@ -1,0 +1,87 @@
+//! Takes the context; gives the loops that spread and deliver, started and stopped together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::context::Context;
+use crate::pipeline::lanes::Lanes;
+use crate::pipeline::ownership::own_all_slots;
+use crate::pipeline::partition::partition;
+use crate::pipeline::reconcile::reconcile;
+use crate::pipeline::spread::spread_tasks;
+use crate::pipeline::stage::consume;
+use crate::pipeline::stop::{Stop, stop};
+use crate::pipeline::task::Task;
+use crate::port::QueueName;
+
+/// Beyond the lanes' own limit: what the other loops may take to end.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The work behind a [`Flare`](crate::Flare): nothing is delivered unless it runs.
+///
+/// Dropping the future of [`run`](Self::run) ends everything at once; nothing accepted is lost,
+/// but what was in flight may be sent again. Ending it by its `shutdown` is kinder.
+#[derive(Debug)]
+#[must_use = "nothing is delivered unless the runtime runs"]
+pub struct Runtime {
+    context: Arc<Context>,
+}
+
+impl Runtime {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        Self { context }
+    }
+
+    /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
+    /// within the drain limit and gives its lanes back.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
+        let (stopper, stop) = stop();
+        let mut loops = self.start(&stop);
+        info!("flare runs");
+        tokio::pin!(shutdown);
+        let ended = tokio::select! {
+            biased;
+            () = &mut shutdown => None,
+            ended = loops.join_next() => ended,
+        };
+        if let Some(Err(error)) = ended {
+            // A loop never ends by itself: this is a fault of ours, and half a Flare helps nobody.
+            return Err(Error::new(ErrorKind::Internal, "run")
+                .detail("a loop failed")
+                .source(error));
+        }
+        info!("flare drains");
+        stopper.stop();
+        let drained = async { while loops.join_next().await.is_some() {} };
+        let limit = self.context.settings.drain_limit + MARGIN;
+        tokio::select! {
+            biased;
+            () = drained => info!("flare is drained"),
+            () = self.context.sleep(limit) => warn!("flare did not drain in time"),
+        }
+        Ok(())
+    }
+
+    fn start(&self, stop: &Stop) -> JoinSet<()> {
+        let mut loops = JoinSet::new();
+        let context = || Arc::clone(&self.context);
+        for _ in 0..self.context.settings.workers {
+            let shared = context();
+            let work = async move |tasks: Vec<Task>| partition(&shared, tasks).await;
+            loops.spawn(consume(context(), QueueName::Partition, stop.clone(), work));
+            let shared = context();
+            let work = async move |tasks: Vec<Task>| spread_tasks(&shared, tasks).await;
+            loops.spawn(consume(context(), QueueName::Spread, stop.clone(), work));
+        }
+        loops.spawn(reconcile(context(), stop.clone()));
+        let (changes, ownership) = mpsc::channel(4);
+        loops.spawn(own_all_slots(context(), changes, stop.clone()));
+        loops.spawn(Lanes::new(context()).run(ownership));
+        loops
+    }
+}

@@ -1,0 +1,132 @@
+//! Takes a request of the delivery port; gives what became of sending it over HTTP, once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use reqwest::Client;
+
+use super::request::{Prepared, TargetHost, prepare};
+use super::{Guard, HttpConfig, Resolver, SystemResolver, answer, client, deadline, failure};
+use crate::error::Error;
+use crate::model::duration::format_duration;
+use crate::port::{Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind};
+
+/// Delivery over HTTP/1.1, plain or secured, on one pool of connections.
+///
+/// Cloning is cheap and shares the pool. It has to be used within a tokio runtime.
+#[derive(Clone)]
+pub struct HttpDelivery {
+    client: Client,
+    config: Arc<HttpConfig>,
+    clock: Arc<dyn Clock>,
+}
+
+impl HttpDelivery {
+    /// Checks the settings and reads the system's root certificates; connects to nobody.
+    ///
+    /// The error names the setting that is wrong.
+    pub fn new(config: HttpConfig, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::with_resolver(config, clock, Arc::new(SystemResolver))
+    }
+
+    /// As [`new`](Self::new), with another way of looking names up. Its answers pass the guard like
+    /// the system's.
+    pub fn with_resolver(
+        config: HttpConfig,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<Self, Error> {
+        let client = client::build(&config, Arc::clone(&clock), resolver)?;
+        Ok(Self { client, config: Arc::new(config), clock })
+    }
+
+    async fn attempt_once(&self, request: DeliveryRequest) -> DeliveryOutcome {
+        let timeout = request.timeout;
+        let excerpt_limit = request.excerpt_limit.min(self.config.excerpt_limit);
+        let deadline = self.clock.now() + timeout;
+        let prepared = match prepare(request) {
+            Ok(prepared) => prepared,
+            Err(reason) => return DeliveryOutcome::failed(FailureKind::Unsendable, reason, false),
+        };
+        let behind_proxy = self.config.proxy.is_some();
+        if let Err(reason) = judge(&self.config.guard, &prepared.host, behind_proxy) {
+            return DeliveryOutcome::failed(FailureKind::Refused, reason, false);
+        }
+        let Prepared { request, target, .. } = prepared;
+        let exchange = async {
+            match self.client.execute(request).await {
+                Ok(response) => {
+                    answer::read(response, excerpt_limit, self.config.drain_limit, &target).await
+                }
+                Err(error) => failure::outcome(error, &target),
+            }
+        };
+        let exchange = Box::pin(deadline::ending_at(deadline, exchange));
+        // The exchange is polled first: when time runs out while connecting, it says so itself,
+        // and only then is it certain that nothing was sent.
+        match select(exchange, self.clock.sleep_until(deadline)).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(((), _)) => {
+                let message =
+                    format!("{target}: no complete answer within {}", format_duration(timeout));
+                DeliveryOutcome::failed(FailureKind::Timeout, message, true)
+            }
+        }
+    }
+}
+
+/// Judges what no resolver will see: literal addresses and, behind a proxy, our own machine's name.
+fn judge(guard: &Guard, host: &TargetHost, behind_proxy: bool) -> Result<(), String> {
+    match host {
+        TargetHost::Literal(address) => {
+            guard.check(*address).map_err(|refusal| refusal.to_string())
+        }
+        TargetHost::Name(name) if behind_proxy && is_localhost(name) => {
+            let refused = guard.check([127, 0, 0, 1].into());
+            refused.map_err(|refusal| format!("{name} is 127.0.0.1: {refusal}"))
+        }
+        TargetHost::Name(_) => Ok(()),
+    }
+}
+
+/// `localhost` and everything below it (RFC 6761).
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or(name);
+    last.eq_ignore_ascii_case("localhost")
+}
+
+#[async_trait]
+impl Delivery for HttpDelivery {
+    async fn attempt(&self, request: DeliveryRequest) -> DeliveryOutcome {
+        let started = self.clock.monotonic();
+        let outcome = self.attempt_once(request).await;
+        outcome.after(self.clock.monotonic().saturating_sub(started))
+    }
+}
+
+impl fmt::Debug for HttpDelivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpDelivery").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_proxy_localhost_is_judged_by_name() {
+        let guard = Guard::default();
+        let name = |text: &str| TargetHost::Name(text.to_owned());
+        for host in ["localhost", "LOCALHOST.", "a.localhost"] {
+            assert!(judge(&guard, &name(host), true).is_err(), "{host}");
+            assert!(judge(&guard, &name(host), false).is_ok(), "{host}: the resolver's turn");
+        }
+        assert!(judge(&guard, &name("localhost.example"), true).is_ok());
+        let open = guard.allow("127.0.0.0/8").unwrap();
+        assert!(judge(&open, &name("localhost"), true).is_ok());
+    }
+}

@@ -1,0 +1,68 @@
+//! Takes a row's document and its subscription; gives the request that tells the client. Pure.
+
+use super::settings::Settings;
+use crate::model::{
+    Action, Document, Escape, Invalid, MissingValue, Notification, Resource, Subscription, Target,
+    Timestamp, webhook_id,
+};
+use crate::port::DeliveryRequest;
+
+/// The request that tells a client `action` about `document`.
+pub(crate) fn compose(
+    settings: &Settings,
+    resource: &Resource,
+    subscription: &Subscription,
+    document: &Document,
+    action: Action,
+    now: Timestamp,
+) -> Result<DeliveryRequest, Invalid> {
+    let spec = &subscription.spec;
+    let mut told = Notification::new(&resource.change, document, action);
+    let revision = told.shown_revision();
+    let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
+    let lookup = |name: &str| match name {
+        "revision" => Some(revision.as_str()),
+        name => params.get(name),
+    };
+    let missing = |missing: MissingValue| {
+        Invalid::new("endpoint", format!("has a placeholder {{{}}} without value", missing.name()))
+    };
+    let data = spec.data().map(|data| data.render(lookup)).transpose().map_err(missing)?;
+    told = told.data(data.as_deref());
+
+    let template = spec.request_for(action);
+    let url = template.url.render(lookup).map_err(missing)?;
+    let mut request = DeliveryRequest::new(
+        subscription.id,
+        document.key.url.clone(),
+        document.version,
+        action,
+        template.method,
+        url,
+    );
+    request.body = told.body(spec.content());
+    request.timeout = spec.delivery().timeout().unwrap_or(settings.timeout);
+    request.excerpt_limit = settings.excerpt_limit;
+    for (name, values) in template.headers.iter() {
+        for value in values {
+            let value = value.render(Escape::Header, lookup).map_err(missing)?;
+            request.headers.push((name.to_owned(), value));
+        }
+    }
+    if template.headers.get("content-type").is_none() {
+        request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    }
+    let target = if action == Action::Delete { Target::Absent } else { Target::Present };
+    let id = webhook_id(subscription.id, &document.key.url, document.version, target);
+    let own = [
+        ("webhook-id", id),
+        ("webhook-timestamp", now.unix_seconds().to_string()),
+        ("flare-action", action.as_str().to_owned()),
+        ("flare-revision", revision),
+    ];
+    request.headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    if let Some(trace) = &document.trace {
+        request.headers.push(("traceparent".to_owned(), trace.as_str().to_owned()));
+    }
+    Ok(request)
+}

@@ -1,0 +1,72 @@
+//! Takes the ports and settings a host chose; gives every stage the same ones.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::event::Events;
+use super::settings::Settings;
+use crate::model::{IdSource, Timestamp};
+use crate::port::{Clock, Delivery, Lease, Queue, Repository};
+
+/// What all stages of one Flare share. Nothing of it is global: two of them don't meet.
+pub(crate) struct Context {
+    pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) lease: Arc<dyn Lease>,
+    pub(crate) delivery: Arc<dyn Delivery>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) events: Events,
+    pub(crate) ids: IdSource,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Context {
+    #[allow(clippy::too_many_arguments, reason = "called in one place, by the builder")]
+    pub(crate) fn new(
+        repository: Arc<dyn Repository>,
+        queue: Arc<dyn Queue>,
+        lease: Arc<dyn Lease>,
+        delivery: Arc<dyn Delivery>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        seed: u64,
+    ) -> Self {
+        Self {
+            repository,
+            queue,
+            lease,
+            delivery,
+            clock,
+            settings,
+            events: Events::new(),
+            ids: IdSource::seeded(seed),
+            random: Mutex::new(fastrand::Rng::with_seed(seed)),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) async fn sleep(&self, time: Duration) {
+        self.clock.sleep_until(self.now() + time).await;
+    }
+
+    /// A number from 0 up to, but not including, 1.
+    pub(crate) fn random(&self) -> f64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).f64()
+    }
+
+    /// A little more than `time`, so that what failed together does not come back together.
+    pub(crate) fn jittered(&self, time: Duration) -> Duration {
+        time.mul_f64(1.0 + self.random() / 5.0)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

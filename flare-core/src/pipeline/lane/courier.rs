@@ -1,0 +1,486 @@
+//! Takes a lane; gives its clients what they miss, for as long as the lane is this runtime's.
+//! Loading, sending and storing overlap; each of them happens in batches as large as what piled
+//! up meanwhile.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::{Instrument, debug, info_span, warn};
+
+use super::Lane;
+use super::loader::{Load, load};
+use super::settler::{Flushed, Unstored, flush};
+use crate::error::Result;
+use crate::model::{
+    Decision, Document, DocumentUrl, Present, Row, RowEffect, Subscription, SubscriptionStatus,
+    Target, Timestamp, Verdict, decide,
+};
+use crate::pipeline::compose::compose;
+use crate::pipeline::event::{Event, EventKind};
+use crate::pipeline::judge::{Attempt, Judgement, judge};
+use crate::pipeline::stage::{chain, pause_after};
+use crate::port::{DeliveryOutcome, FailureKind, RowUpdate};
+
+/// How long a document that was read may wait for its turn before it is read again.
+const FRESH: Duration = Duration::from_millis(500);
+/// Wait before looking again for a document our own store does not show yet.
+const BEHIND: Duration = Duration::from_millis(200);
+
+/// Works a lane until it is told to stop or loses it, then finishes what is in flight.
+pub(crate) async fn run(lane: Lane, in_flight: Arc<Semaphore>) {
+    let span =
+        info_span!(parent: None, "flare.lane", lane = %lane.id, epoch = %lane.term.tenure.epoch);
+    Courier::new(lane, in_flight).run().instrument(span).await;
+}
+
+/// A row whose turn has come.
+struct Ready {
+    row: Row,
+    document: Document,
+    read_at: Timestamp,
+}
+
+struct Courier {
+    lane: Lane,
+    global: Arc<Semaphore>,
+    /// Rows whose turn has come.
+    ready: VecDeque<Ready>,
+    /// Requests under way.
+    sending: JoinSet<DeliveryOutcome>,
+    attempts: HashMap<Id, Attempt>,
+    /// A place among all requests of this runtime.
+    permit: Option<OwnedSemaphorePermit>,
+    permit_wait: Option<BoxFuture<'static, Option<OwnedSemaphorePermit>>>,
+    /// What came of them, not stored yet.
+    unstored: Vec<Unstored>,
+    loading: Option<BoxFuture<'static, Result<Load>>>,
+    storing: Option<BoxFuture<'static, Flushed>>,
+    /// Documents being worked on, from load to store: none is worked on twice.
+    busy: HashSet<DocumentUrl>,
+    /// There may be rows that are due.
+    look: bool,
+    /// Rows were passed over because they were busy: look again once one is not.
+    look_after_store: bool,
+    /// Look then at the latest.
+    look_at: Timestamp,
+    load_failures: u32,
+    store_failures: u32,
+    store_again_at: Option<Timestamp>,
+    /// The lane is lost or ends: nothing new is begun.
+    ending: bool,
+}
+
+/// How a request's task ended.
+type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
+
+/// What woke the courier.
+enum Woken {
+    Stop,
+    Wake,
+    Updated,
+    Timer,
+    Permit(Option<OwnedSemaphorePermit>),
+    Loaded(Result<Load>),
+    Sent(Option<Joined>),
+    Stored(Flushed),
+}
+
+impl Courier {
+    fn new(lane: Lane, global: Arc<Semaphore>) -> Self {
+        let look_at = lane.context.now();
+        Self {
+            lane,
+            global,
+            ready: VecDeque::new(),
+            sending: JoinSet::new(),
+            attempts: HashMap::new(),
+            permit: None,
+            permit_wait: None,
+            unstored: Vec::new(),
+            loading: None,
+            storing: None,
+            busy: HashSet::new(),
+            look: true,
+            look_after_store: false,
+            look_at,
+            load_failures: 0,
+            store_failures: 0,
+            store_again_at: None,
+            ending: false,
+        }
+    }
+
+    async fn run(mut self) {
+        self.postpone();
+        loop {
+            self.begin();
+            if self.ending
+                && self.sending.is_empty()
+                && self.storing.is_none()
+                && self.unstored.is_empty()
+            {
+                return;
+            }
+            match self.wait().await {
+                Woken::Stop => self.end(),
+                Woken::Wake => self.look = true,
+                // The next beginning takes it up.
+                Woken::Updated => {}
+                Woken::Timer => self.ring(),
+                Woken::Permit(permit) => {
+                    self.permit_wait = None;
+                    self.permit = permit;
+                }
+                Woken::Loaded(loaded) => {
+                    self.loading = None;
+                    self.take_load(loaded);
+                }
+                Woken::Sent(sent) => {
+                    self.take_outcome(sent);
+                    // Whatever else is finished by now is stored together with it.
+                    while let Some(sent) = self.sending.try_join_next_with_id() {
+                        self.take_outcome(Some(sent));
+                    }
+                }
+                Woken::Stored(flushed) => {
+                    self.storing = None;
+                    self.take_flushed(flushed);
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let timer = self.next_timer();
+        let clock = Arc::clone(&self.lane.context.clock);
+        tokio::select! {
+            biased;
+            () = self.lane.stop.requested(), if !self.ending => Woken::Stop,
+            flushed = pending_or(&mut self.storing) => Woken::Stored(flushed),
+            sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
+            loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
+            permit = pending_or(&mut self.permit_wait) => Woken::Permit(permit),
+            () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
+            Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
+            () = clock.sleep_until(timer) => Woken::Timer,
+        }
+    }
+
+    fn next_timer(&self) -> Timestamp {
+        let look_at = if self.ending { Timestamp::MAX } else { self.look_at };
+        self.store_again_at.map_or(look_at, |at| at.min(look_at))
+    }
+
+    fn ring(&mut self) {
+        let now = self.lane.context.now();
+        if self.store_again_at.is_some_and(|at| at <= now) {
+            self.store_again_at = None;
+        }
+        if self.look_at <= now {
+            self.look = true;
+            self.postpone();
+        }
+    }
+
+    /// Looks again when the next derivation is due, unless something comes before.
+    fn postpone(&mut self) {
+        let context = &self.lane.context;
+        self.look_at = context.now() + context.jittered(context.settings.rederive_every);
+    }
+
+    fn look_by(&mut self, at: Timestamp) {
+        self.look_at = self.look_at.min(at);
+    }
+
+    /// Begins whatever can be begun.
+    fn begin(&mut self) {
+        self.begin_store();
+        if self.ending {
+            return;
+        }
+        if !self.lane.term.is_trusted(&*self.lane.context.clock) {
+            // Perhaps somebody else's by now; the owner's task will tell.
+            return;
+        }
+        self.take_update();
+        if !self.ending {
+            self.begin_sends();
+            self.begin_load();
+        }
+    }
+
+    /// Goes on under newer settings, or ends if the subscription is no longer active.
+    fn take_update(&mut self) {
+        let newer = self.lane.updates.borrow_and_update().clone();
+        if newer.generation > self.lane.subscription.generation {
+            self.adopt(newer);
+        }
+    }
+
+    fn adopt(&mut self, subscription: Arc<Subscription>) {
+        if subscription.status == SubscriptionStatus::Active {
+            self.lane.subscription = subscription;
+        } else {
+            self.end();
+        }
+    }
+
+    fn concurrency(&self) -> usize {
+        let options = self.lane.subscription.spec.delivery();
+        let all = options.concurrency().unwrap_or(self.lane.context.settings.concurrency);
+        // Each lane has its share, and none more than that.
+        let (lanes, shard) = (u32::from(options.lanes()), u32::from(self.lane.id.shard));
+        let share = all / lanes + u32::from(shard < all % lanes);
+        share.max(1) as usize
+    }
+
+    /// What may be loaded or unstored at a time: enough to go on sending meanwhile.
+    fn window(&self) -> usize {
+        (self.concurrency() * 2).clamp(16, 512)
+    }
+
+    fn begin_load(&mut self) {
+        let window = self.window();
+        let enough = self.ready.len() * 2 > window || self.unstored.len() > window;
+        if !self.look || self.loading.is_some() || enough {
+            return;
+        }
+        self.look = false;
+        self.look_after_store = false;
+        self.loading = Some(load(self.lane.clone(), self.busy.clone(), window).boxed());
+    }
+
+    fn begin_sends(&mut self) {
+        while self.sending.len() < self.concurrency() && self.unstored.len() <= self.window() {
+            let Some(next) = self.ready.front() else { return };
+            if self.lane.context.now() - next.read_at > FRESH {
+                // Read again rather than sent outdated; all that waits is as old.
+                self.put_back();
+                return;
+            }
+            let Some(permit) = self.take_permit() else { return };
+            if let Some(ready) = self.ready.pop_front() {
+                self.deal_with(ready, permit);
+            }
+        }
+    }
+
+    fn take_permit(&mut self) -> Option<OwnedSemaphorePermit> {
+        if let Some(permit) = self.permit.take() {
+            return Some(permit);
+        }
+        if self.permit_wait.is_some() {
+            return None;
+        }
+        match Arc::clone(&self.global).try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                // In line behind the other lanes: places are given out in order.
+                let place = Arc::clone(&self.global).acquire_owned();
+                self.permit_wait = Some(async move { place.await.ok() }.boxed());
+                None
+            }
+        }
+    }
+
+    /// Gives rows that wait back, to be loaded again.
+    fn put_back(&mut self) {
+        for ready in self.ready.drain(..) {
+            self.busy.remove(&ready.row.key.url);
+        }
+        self.look = true;
+    }
+
+    /// Decides about one row, and sends what is to be told.
+    fn deal_with(&mut self, ready: Ready, permit: OwnedSemaphorePermit) {
+        let Ready { row, document, .. } = ready;
+        let version = document.version;
+        let target = if version.is_gone() { Target::Absent } else { Target::Present };
+        let holding = self.lane.term.tenure.holding(row.present, row.epoch, row.since);
+        let action = match decide(target, holding) {
+            Decision::Send(action) => action,
+            Decision::SettleSilently => {
+                let effect = RowEffect::Settle { version, present: Present::No };
+                let update = RowUpdate { key: row.key, effect };
+                self.unstored.push(Unstored { update, event: None });
+                return;
+            }
+        };
+        let context = &self.lane.context;
+        let attempt = Attempt { row, version, action, holding };
+        let request = compose(
+            &context.settings,
+            &self.lane.resource,
+            &self.lane.subscription,
+            &document,
+            action,
+            context.now(),
+        );
+        let delivery = Arc::clone(&context.delivery);
+        let span = info_span!(
+            "flare.attempt",
+            document = %document.key.url,
+            %version,
+            action = action.as_str(),
+            traceparent = document.trace.as_ref().map(tracing::field::display),
+        );
+        let send = async move {
+            let outcome = match request {
+                Ok(request) => delivery.attempt(request).await,
+                Err(invalid) => {
+                    DeliveryOutcome::failed(FailureKind::Unsendable, invalid.to_string(), false)
+                }
+            };
+            drop(permit);
+            outcome
+        };
+        let task = self.sending.spawn(send.instrument(span));
+        self.attempts.insert(task.id(), attempt);
+    }
+
+    fn take_load(&mut self, loaded: Result<Load>) {
+        let now = self.lane.context.now();
+        let load = match loaded {
+            Ok(load) => load,
+            Err(error) => {
+                self.load_failures += 1;
+                warn!(error = %chain(&error), "could not load rows, will retry");
+                self.look_by(now + self.lane.context.jittered(pause_after(self.load_failures)));
+                return;
+            }
+        };
+        self.load_failures = 0;
+        match load.reread {
+            Some(Some(subscription)) => self.adopt(subscription),
+            Some(None) => self.end(),
+            None => {}
+        }
+        if self.ending {
+            // Paused, suspended or deleted meanwhile: what is loaded is not sent.
+            return;
+        }
+        self.look |= load.more;
+        self.look_after_store |= load.skipped;
+        if let Some(due) = load.next_due {
+            self.look_by(self.lane.term.local_time(due));
+        }
+        if load.behind {
+            self.look_by(now + BEHIND);
+        }
+        for (row, document) in load.due {
+            // A row that became busy while it was loaded is left to the next look.
+            if self.busy.insert(row.key.url.clone()) {
+                self.ready.push_back(Ready { row, document, read_at: now });
+            } else {
+                self.look_after_store = true;
+            }
+        }
+    }
+
+    fn take_outcome(&mut self, sent: Option<Joined>) {
+        let (id, outcome) = match sent {
+            Some(Ok(sent)) => sent,
+            Some(Err(error)) => {
+                // A transport that panics may have sent the request.
+                let message = format!("the transport panicked: {error}");
+                (error.id(), DeliveryOutcome::failed(FailureKind::Broken, message, true))
+            }
+            None => return,
+        };
+        let Some(attempt) = self.attempts.remove(&id) else { return };
+        let context = &self.lane.context;
+        let now = context.now();
+        let judgement = judge(
+            &attempt,
+            &outcome,
+            self.lane.subscription.spec.delivery(),
+            self.lane.term.store_time(now),
+            context.random(),
+            context.ids.next(now).into(),
+        );
+        debug!(
+            document = %attempt.row.key.url,
+            version = %attempt.version,
+            verdict = ?judgement.verdict,
+            error = judgement.error.as_deref(),
+            duration = ?outcome.duration,
+            "attempt ended"
+        );
+        let event = context.events.has_listeners().then(|| event_of(&attempt, &judgement));
+        let update = RowUpdate { key: attempt.row.key, effect: judgement.effect };
+        self.unstored.push(Unstored { update, event });
+    }
+
+    fn begin_store(&mut self) {
+        if self.storing.is_some() || self.unstored.is_empty() || self.store_again_at.is_some() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.unstored);
+        let context = Arc::clone(&self.lane.context);
+        self.storing = Some(flush(context, self.lane.term.clone(), batch).boxed());
+    }
+
+    fn take_flushed(&mut self, flushed: Flushed) {
+        for url in &flushed.done {
+            self.busy.remove(url);
+        }
+        if !flushed.done.is_empty() && self.look_after_store {
+            self.look = true;
+        }
+        if let Some(due) = flushed.next_due {
+            self.look_by(self.lane.term.local_time(due));
+        }
+        if let Some(error) = flushed.error {
+            self.store_failures += 1;
+            let pause = self.lane.context.jittered(pause_after(self.store_failures));
+            warn!(error = %chain(&error), ?pause, "could not store outcomes, will retry");
+            self.store_again_at = Some(self.lane.context.now() + pause);
+            self.unstored.extend(flushed.left);
+        } else {
+            self.store_failures = 0;
+        }
+        if flushed.fenced {
+            warn!("a later owner works this lane");
+            self.end();
+        }
+    }
+
+    /// Begins nothing more; what is in flight is finished.
+    fn end(&mut self) {
+        self.ending = true;
+        self.ready.clear();
+        self.loading = None;
+        self.permit_wait = None;
+        self.permit = None;
+    }
+}
+
+fn event_of(attempt: &Attempt, judgement: &Judgement) -> Event {
+    let error = || judgement.error.clone().unwrap_or_default();
+    let kind = match (&judgement.effect, judgement.verdict) {
+        (RowEffect::GiveUp { .. }, _) => EventKind::DeadLettered { error: error() },
+        (_, Verdict::Success) => EventKind::Delivered,
+        (_, Verdict::Discard) => EventKind::Discarded,
+        _ => EventKind::Failed { error: error(), attempts: judgement.attempts },
+    };
+    Event {
+        subscription: attempt.row.key.subscription,
+        document: attempt.row.key.url.clone(),
+        version: attempt.version,
+        action: attempt.action,
+        kind,
+    }
+}
+
+/// The future's answer, or for ever nothing if there is none.
+async fn pending_or<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,77 @@
+//! Takes a lane; gives its next rows that are due, each with the newest version of its document,
+//! and when to look again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+
+use super::Lane;
+use crate::error::Result;
+use crate::model::{BucketRange, Document, DocumentUrl, Row, Subscription, Timestamp};
+use crate::port::PendingQuery;
+
+/// Rows that may be sent.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Rows that are due, with their documents.
+    pub(super) due: Vec<(Row, Document)>,
+    /// When the next row is due that is not yet.
+    pub(super) next_due: Option<Timestamp>,
+    /// There may be more that is due.
+    pub(super) more: bool,
+    /// Rows were left out because they are being worked on.
+    pub(super) skipped: bool,
+    /// Rows were left out because their document is not there yet: look again soon.
+    pub(super) behind: bool,
+    /// The subscription as it is now, if it had to be read again; `None` inside if it is gone.
+    pub(super) reread: Option<Option<Arc<Subscription>>>,
+}
+
+/// Loads up to `limit` rows beside those being worked on.
+pub(super) async fn load(lane: Lane, busy: HashSet<DocumentUrl>, limit: usize) -> Result<Load> {
+    let repository = &lane.context.repository;
+    let lanes = lane.subscription.spec.delivery().lanes();
+    let query = PendingQuery::new(lane.id.subscription, limit + busy.len())
+        .buckets(BucketRange::of_lane(lane.id.shard, lanes));
+    let wanted = query.limit;
+    let rows: Vec<Row> = repository.pending_rows(query).try_collect().await?;
+    let now = lane.term.store_time(lane.context.now());
+
+    let mut load = Load { more: rows.len() == wanted, ..Load::default() };
+    let mut due = Vec::with_capacity(rows.len());
+    for row in rows {
+        if row.due > now {
+            load.next_due.get_or_insert(row.due);
+            load.more = false;
+        } else if busy.contains(&row.key.url) {
+            load.skipped = true;
+        } else {
+            due.push(row);
+        }
+    }
+    if due.is_empty() {
+        return Ok(load);
+    }
+
+    let keys = due.iter().map(|row| row.document.clone()).collect();
+    let documents = repository.documents(keys).await?;
+    let generation = lane.subscription.generation;
+    let mut reread = due.iter().any(|row| row.generation > generation);
+    for (row, document) in due.into_iter().zip(documents) {
+        match document {
+            Some(document) if document.version >= row.wanted => {
+                // Accepted, perhaps, after a pause this lane has not heard of yet.
+                reread |= document.version > row.wanted;
+                load.due.push((row, document));
+            }
+            // What we want must be there: our own store is behind, which costs no attempt.
+            _ => load.behind = true,
+        }
+    }
+    if reread {
+        let subscription = repository.subscription(lane.id.subscription).await?;
+        load.reread = Some(subscription.map(Arc::new));
+    }
+    Ok(load)
+}

@@ -1,0 +1,34 @@
+//! Takes the rows of one lane that are due; gives each client the newest version and stores what
+//! came of it, fenced by the owner's epoch. One request in flight per document; waits for nobody
+//! else's client.
+
+mod courier;
+mod loader;
+mod settler;
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+use super::context::Context;
+use super::ownership::Term;
+use super::stop::Stop;
+use crate::model::{LaneId, Resource, Subscription};
+
+pub(crate) use courier::run;
+
+/// What one lane works with.
+#[derive(Debug, Clone)]
+pub(crate) struct Lane {
+    pub(crate) context: Arc<Context>,
+    pub(crate) id: LaneId,
+    pub(crate) term: Term,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) subscription: Arc<Subscription>,
+    /// Newer settings of the subscription, as they become known.
+    pub(crate) updates: watch::Receiver<Arc<Subscription>>,
+    /// Told when there may be something to do.
+    pub(crate) wake: Arc<Notify>,
+    /// Told when to finish what is in flight and end.
+    pub(crate) stop: Stop,
+}

@@ -1,0 +1,339 @@
+//! Takes slots as they are granted and lost, and news of subscriptions; gives each active lane of
+//! those slots a courier. Stops before it starts anew.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::warn;
+
+use super::context::Context;
+use super::lane::{self, Lane};
+use super::ownership::{OwnershipChange, Term};
+use super::stage::{chain, consume};
+use super::stop::{Stop, Stopper, stop};
+use super::task::Task;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::port::QueueName;
+
+/// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
+const NEWS: usize = 256;
+/// How long a subscription that could not be read is left alone.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The lanes this runtime works.
+pub(crate) struct Lanes {
+    context: Arc<Context>,
+    /// Places among all requests of this runtime.
+    in_flight: Arc<Semaphore>,
+    directory: Arc<Directory>,
+    tenancy: Option<Tenancy>,
+    news: mpsc::Receiver<SubscriptionId>,
+    tell: mpsc::Sender<SubscriptionId>,
+}
+
+/// What is worked under one term.
+struct Tenancy {
+    term: Term,
+    consumers: JoinSet<()>,
+    couriers: JoinSet<LaneId>,
+    stopper: Stopper,
+    stop: Stop,
+    /// Subscriptions to read again, for they could not be read.
+    unread: Vec<SubscriptionId>,
+    /// All of them are to be read again.
+    sweep: bool,
+}
+
+/// Who to wake.
+#[derive(Default)]
+struct Directory(Mutex<BTreeMap<LaneId, Worked>>);
+
+struct Worked {
+    wake: Arc<Notify>,
+    updates: watch::Sender<Arc<Subscription>>,
+    stopper: Stopper,
+    task: AbortHandle,
+}
+
+impl Directory {
+    fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<LaneId, Worked>) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn wake(&self, lane: LaneId) -> bool {
+        self.with(|lanes| lanes.get(&lane).map(|worked| worked.wake.notify_one()).is_some())
+    }
+}
+
+impl Lanes {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        let (tell, news) = mpsc::channel(NEWS);
+        Self {
+            in_flight: Arc::new(Semaphore::new(context.settings.in_flight_limit)),
+            context,
+            directory: Arc::default(),
+            tenancy: None,
+            news,
+            tell,
+        }
+    }
+
+    /// Follows the ownership until its stream ends.
+    pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
+        loop {
+            let context = Arc::clone(&self.context);
+            let Some(tenancy) = &mut self.tenancy else {
+                // News of lanes that are not ours are not for us.
+                tokio::select! {
+                    biased;
+                    change = ownership.recv() => match change {
+                        Some(change) => self.change(change).await,
+                        None => return,
+                    },
+                    Some(_) = self.news.recv() => {}
+                }
+                continue;
+            };
+            let unread = tenancy.sweep || !tenancy.unread.is_empty();
+            let pause = if unread { AGAIN } else { context.settings.rederive_every };
+            tokio::select! {
+                biased;
+                change = ownership.recv() => match change {
+                    Some(change) => self.change(change).await,
+                    None => return self.tenancy = None,
+                },
+                Some(id) = self.news.recv() => self.refresh(id).await,
+                Some(ended) = tenancy.couriers.join_next() => self.ended(ended).await,
+                () = context.sleep(pause) => self.catch_up(unread).await,
+            }
+        }
+    }
+
+    async fn change(&mut self, change: OwnershipChange) {
+        match change {
+            OwnershipChange::Granted(term) => self.begin(term).await,
+            OwnershipChange::Lost => self.end(),
+            OwnershipChange::Released(done) => {
+                self.drain().await;
+                drop(done);
+            }
+        }
+    }
+
+    async fn begin(&mut self, term: Term) {
+        self.end();
+        let (stopper, stop) = stop();
+        let mut consumers = JoinSet::new();
+        for slot in term.slots.clone() {
+            let hear = Hear { directory: Arc::clone(&self.directory), tell: self.tell.clone() };
+            let queue = QueueName::Slot(slot);
+            let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
+            consumers.spawn(consume(Arc::clone(&self.context), queue, stop.clone(), work));
+        }
+        let couriers = JoinSet::new();
+        let (unread, sweep) = (Vec::new(), true);
+        self.tenancy = Some(Tenancy { term, consumers, couriers, stopper, stop, unread, sweep });
+        self.catch_up(true).await;
+    }
+
+    /// Ends at once: requests in flight are dropped, their outcome unknown.
+    fn end(&mut self) {
+        self.tenancy = None;
+        self.directory.with(BTreeMap::clear);
+    }
+
+    /// Takes no more work and finishes what is in flight, within the limit.
+    async fn drain(&mut self) {
+        let Some(mut tenancy) = self.tenancy.take() else { return };
+        tenancy.stopper.stop();
+        self.directory.with(|lanes| lanes.values().for_each(|worked| worked.stopper.stop()));
+        let all = async {
+            while tenancy.couriers.join_next().await.is_some() {}
+            while tenancy.consumers.join_next().await.is_some() {}
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = self.context.sleep(self.context.settings.drain_limit) => {
+                warn!("requests still in flight are dropped; they are made again at the next start");
+            }
+        }
+        self.directory.with(BTreeMap::clear);
+    }
+
+    /// Reads again what could not be read, or everything: news may have been lost.
+    async fn catch_up(&mut self, only_unread: bool) {
+        let Some(tenancy) = &mut self.tenancy else { return };
+        let unread = std::mem::take(&mut tenancy.unread);
+        if tenancy.sweep || !only_unread {
+            tenancy.sweep = false;
+            if let Err(error) = self.sweep().await {
+                warn!(error = %chain(&error), "could not read the subscriptions, will retry");
+                if let Some(tenancy) = &mut self.tenancy {
+                    tenancy.sweep = true;
+                }
+            }
+        }
+        for id in unread {
+            self.refresh(id).await;
+        }
+    }
+
+    async fn sweep(&mut self) -> Result<()> {
+        let context = Arc::clone(&self.context);
+        let mut all = context.repository.scan_subscriptions(None);
+        while let Some(subscription) = all.next().await {
+            self.adopt(subscription?).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a subscription again and works it as it now wants to be worked.
+    async fn refresh(&mut self, id: SubscriptionId) {
+        let outcome = match self.context.repository.subscription(id).await {
+            Ok(Some(subscription)) => self.adopt(subscription).await,
+            Ok(None) => {
+                self.stop_lanes(id);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
+            if let Some(tenancy) = &mut self.tenancy {
+                tenancy.unread.push(id);
+            }
+        }
+    }
+
+    async fn adopt(&mut self, subscription: Subscription) -> Result<()> {
+        let Some(tenancy) = &self.tenancy else { return Ok(()) };
+        if !tenancy.term.slots.contains(&self.context.slot(subscription.id)) {
+            return Ok(());
+        }
+        if subscription.status != SubscriptionStatus::Active {
+            self.stop_lanes(subscription.id);
+            return Ok(());
+        }
+        let subscription = Arc::new(subscription);
+        let lanes = subscription.spec.delivery().lanes();
+        let lanes = (0..lanes).map(|shard| LaneId::new(subscription.id, shard));
+        let missing: Vec<LaneId> = self.directory.with(|worked| {
+            let tell = |lane: &LaneId| match worked.get(lane) {
+                Some(worked) => {
+                    worked.updates.send_replace(Arc::clone(&subscription));
+                    false
+                }
+                None => true,
+            };
+            lanes.filter(tell).collect()
+        });
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let resource = self.context.repository.resource(subscription.resource).await?;
+        let resource = resource.ok_or_else(|| {
+            let detail = format!("subscription {} has no resource", subscription.id);
+            Error::new(ErrorKind::Corrupt, "adopt").detail(detail)
+        })?;
+        for lane in missing {
+            self.start(lane, &subscription, Arc::new(resource.clone()));
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, id: LaneId, subscription: &Arc<Subscription>, resource: Arc<Resource>) {
+        let Some(tenancy) = &mut self.tenancy else { return };
+        if tenancy.stop.is_requested() {
+            return;
+        }
+        let (stopper, stop) = stop();
+        let (updates, newest) = watch::channel(Arc::clone(subscription));
+        let wake = Arc::new(Notify::new());
+        let lane = Lane {
+            context: Arc::clone(&self.context),
+            id,
+            term: tenancy.term.clone(),
+            resource,
+            subscription: Arc::clone(subscription),
+            updates: newest,
+            wake: Arc::clone(&wake),
+            stop,
+        };
+        let in_flight = Arc::clone(&self.in_flight);
+        let task = tenancy.couriers.spawn(async move {
+            lane::run(lane, in_flight).await;
+            id
+        });
+        self.directory.with(|lanes| lanes.insert(id, Worked { wake, updates, stopper, task }));
+    }
+
+    /// Lets the lanes of a subscription finish what is in flight and end.
+    fn stop_lanes(&self, id: SubscriptionId) {
+        self.directory.with(|lanes| {
+            let range = LaneId::new(id, 0)..=LaneId::new(id, u16::MAX);
+            lanes.range(range).for_each(|(_, worked)| worked.stopper.stop());
+        });
+    }
+
+    /// A lane ended: by a wish that may have changed meanwhile, or by a fault. Looked at again.
+    async fn ended(&mut self, ended: std::result::Result<LaneId, tokio::task::JoinError>) {
+        let subscriptions = match ended {
+            Ok(lane) => {
+                self.directory.with(|lanes| lanes.remove(&lane));
+                vec![lane.subscription]
+            }
+            Err(error) => {
+                warn!(%error, "a lane failed, it starts again");
+                self.directory.with(|lanes| {
+                    let dead: Vec<LaneId> = lanes
+                        .iter()
+                        .filter(|(_, worked)| worked.task.id() == error.id())
+                        .map(|(lane, _)| *lane)
+                        .collect();
+                    dead.iter().for_each(|lane| drop(lanes.remove(lane)));
+                    dead.into_iter().map(|lane| lane.subscription).collect()
+                })
+            }
+        };
+        if let Some(tenancy) = &mut self.tenancy {
+            // Not at once: a lane that ends as soon as it starts must not make us spin.
+            tenancy.unread.extend(subscriptions);
+        }
+    }
+}
+
+/// Listens to the queue of one slot.
+struct Hear {
+    directory: Arc<Directory>,
+    tell: mpsc::Sender<SubscriptionId>,
+}
+
+impl Hear {
+    async fn all(&self, tasks: Vec<Task>) -> Vec<Result<()>> {
+        let mut answers = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            answers.push(self.one(task).await);
+        }
+        answers
+    }
+
+    async fn one(&self, task: Task) -> Result<()> {
+        let unknown = match task {
+            Task::Wake { lane } if self.directory.wake(lane) => return Ok(()),
+            Task::Wake { lane } => lane.subscription,
+            Task::Refresh { subscription } => subscription,
+            _ => {
+                let error = Error::new(ErrorKind::Internal, "wake");
+                return Err(error.detail("another stage's task"));
+            }
+        };
+        let ended = |_| Error::new(ErrorKind::Unavailable, "wake").detail("the lanes are ending");
+        self.tell.send(unknown).await.map_err(ended)
+    }
+}

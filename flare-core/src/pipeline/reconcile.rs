@@ -1,0 +1,69 @@
+//! Takes what the store knows to be undispatched; gives it to the partition stage again. Finds
+//! every change whose task was lost, or whose sender died in between.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use tracing::{info, warn};
+
+use super::context::Context;
+use super::ingest::announce;
+use super::stage::chain;
+use super::stop::Stop;
+use super::task::DocumentVersion;
+use crate::error::{ErrorKind, Result};
+use crate::model::Timestamp;
+use crate::port::QueueName;
+
+/// Changes announced at a time.
+const PAGE: usize = 500;
+/// More than this many messages waiting: the stage is behind, not the queue lossy.
+const BUSY: u64 = 1_000;
+
+/// Looks for lost changes at the start and then in regular intervals.
+pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
+    let every = context.settings.reconcile_every;
+    // At the start nobody of ours is working on anything: all of it counts as lost.
+    let mut until = context.now();
+    loop {
+        let round = tokio::select! {
+            biased;
+            () = stop.requested() => return,
+            round = sweep(&context, until) => round,
+        };
+        match round {
+            Ok(0) => {}
+            Ok(found) => info!(found, "announced changes that were not spread yet"),
+            Err(error) => warn!(error = %chain(&error), "could not look for lost changes"),
+        }
+        tokio::select! {
+            biased;
+            () = stop.requested() => return,
+            () = context.sleep(context.jittered(every)) => {}
+        }
+        until = context.now() - every;
+    }
+}
+
+/// Announces everything undispatched that was stored by `until`.
+async fn sweep(context: &Context, until: Timestamp) -> Result<usize> {
+    match context.queue.depth(&QueueName::Partition).await {
+        Ok(depth) if depth.ready > BUSY => return Ok(0),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut found = 0;
+    let mut pages = context.repository.undispatched(until).chunks(PAGE);
+    while let Some(page) = pages.next().await {
+        let mut documents = Vec::with_capacity(page.len());
+        for lost in page {
+            let lost = lost?;
+            let document = DocumentVersion { url: lost.key.url.clone(), version: lost.version };
+            documents.push((lost.key, document));
+        }
+        found += documents.len();
+        announce(context, documents).await?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,55 @@
+//! Takes the host's wishes; gives the figures the stages hold themselves to.
+
+use std::time::Duration;
+
+/// How the pipeline works; every figure has a default that suits most hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Most subscriptions in a partition.
+    pub partition_limit: u32,
+    /// Slots that lanes are hashed onto. All runtimes on the same stores must agree on it.
+    pub slots: u32,
+    /// Tasks that partition and spread at the same time, each.
+    pub workers: usize,
+    /// Most messages a stage takes at a time.
+    pub batch: usize,
+    /// Most puts and deletes under way; one more is answered *busy*.
+    pub ingest_limit: usize,
+    /// Requests in flight for a subscription that does not say.
+    pub concurrency: u32,
+    /// Requests in flight for all subscriptions together.
+    pub in_flight_limit: usize,
+    /// Time for one request of a subscription that does not say.
+    pub timeout: Duration,
+    /// Bytes of a client's answer that are kept.
+    pub excerpt_limit: usize,
+    /// How often changes are looked for whose spreading got lost.
+    pub reconcile_every: Duration,
+    /// How often a lane looks for rows whose wake-up got lost.
+    pub rederive_every: Duration,
+    /// How long in-flight requests may take to finish at shutdown.
+    pub drain_limit: Duration,
+    /// How long a runtime that died keeps its lanes from others.
+    pub lease_ttl: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            partition_limit: 1_000,
+            slots: 1_024,
+            workers: 2,
+            batch: 100,
+            ingest_limit: 1_024,
+            concurrency: 32,
+            in_flight_limit: 1_024,
+            timeout: Duration::from_secs(10),
+            excerpt_limit: 1_024,
+            reconcile_every: Duration::from_secs(5),
+            rederive_every: Duration::from_secs(60),
+            drain_limit: Duration::from_secs(15),
+            lease_ttl: Duration::from_secs(15),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The rules of ARCHITECTURE.md that a machine can check, over the sources of the whole house.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// All files below `folder` with one of the endings, build output apart.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                found.extend(files(&path, endings));
+            }
+        } else if endings.iter().any(|ending| name.ends_with(ending)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// The crates of the workspace and those of ours they depend on outside their tests.
+fn edges() -> BTreeMap<String, BTreeSet<String>> {
+    let mut edges = BTreeMap::new();
+    for manifest in files(&root(), &["Cargo.toml"]) {
+        let manifest = text(&manifest);
+        let Some(name) = manifest.lines().find_map(|line| line.strip_prefix("name = ")) else {
+            continue;
+        };
+        let mut section = "";
+        let mut ours = BTreeSet::new();
+        for line in manifest.lines() {
+            if line.starts_with('[') {
+                section = line;
+            } else if section == "[dependencies]" && line.starts_with("flare-") {
+                ours.insert(line.split(['.', ' ', '=']).next().unwrap().to_owned());
+            }
+        }
+        edges.insert(name.trim_matches('"').to_owned(), ours);
+    }
+    edges
+}
+
+#[test]
+fn crates_depend_only_in_the_allowed_direction() {
+    let edges = edges();
+    assert!(edges.len() >= 3, "the manifests are read: {edges:?}");
+    for (name, ours) in &edges {
+        let allowed = |other: &str| match name.as_str() {
+            "flare-core" => false,
+            "flare-server" | "flare-examples" | "flare-benches" => true,
+            _ => other == "flare-core",
+        };
+        for other in ours {
+            assert!(allowed(other), "{name} must not depend on {other}");
+        }
+    }
+}
+
+/// The modules of the core that a file names with `crate::`.
+fn modules_used(source: &str) -> BTreeSet<String> {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut used = BTreeSet::new();
+    for line in code {
+        for (at, _) in line.match_indices("crate::") {
+            let rest = &line[at + "crate::".len()..];
+            let name: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            used.insert(name);
+        }
+    }
+    used
+}
+
+fn assert_room(room: &str, allowed: &[&str]) {
+    let folder = root().join("flare-core/src").join(room);
+    for file in files(&folder, &[".rs"]) {
+        for module in modules_used(&text(&file)) {
+            assert!(
+                allowed.contains(&module.as_str()),
+                "{}: {room} may use {allowed:?}, not crate::{module}",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_model_uses_nothing_but_itself() {
+    assert_room("model", &["model"]);
+}
+
+#[test]
+fn ports_use_only_model_and_error() {
+    assert_room("port", &["port", "model", "error", "Error", "ErrorKind", "Result"]);
+}
+
+#[test]
+fn delivery_over_http_uses_only_model_port_and_error() {
+    assert_room("http", &["http", "port", "model", "error"]);
+}
+
+#[test]
+fn pipeline_and_cluster_do_not_know_each_other() {
+    for (room, other) in [("pipeline", "cluster"), ("cluster", "pipeline")] {
+        let folder = root().join("flare-core/src").join(room);
+        if !folder.exists() {
+            continue;
+        }
+        for file in files(&folder, &[".rs"]) {
+            let used = modules_used(&text(&file));
+            assert!(!used.contains(other), "{} uses {other}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_example_in_the_documentation_is_run() {
+    for file in files(&root(), &[".rs", ".md"]) {
+        for (number, line) in text(&file).lines().enumerate() {
+            let fence =
+                line.trim_start().trim_start_matches("///").trim_start_matches("//!").trim();
+            let Some(tags) = fence.strip_prefix("```") else { continue };
+            let skipped = tags.split(',').any(|tag| matches!(tag.trim(), "ignore" | "no_run"));
+            assert!(!skipped, "{}:{}: {fence}", file.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn every_crate_opts_into_the_workspace_s_lints_and_metadata() {
+    for file in files(&root(), &["Cargo.toml"]) {
+        let manifest = text(&file);
+        if !manifest.contains("[package]") {
+            continue;
+        }
+        for line in [
+            "[lints]\nworkspace = true",
+            "edition.workspace = true",
+            "rust-version.workspace = true",
+            "license.workspace = true",
+            "description = ",
+        ] {
+            assert!(manifest.contains(line), "{}: {line:?} is missing", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    for file in files(&root(), &[".rs"]) {
+        let source = text(&file);
+        let opening = source.lines().next().unwrap_or_default();
+        let documented = opening.starts_with("//!") || opening.starts_with("#![doc = include_str!");
+        assert!(documented, "{} does not open with //!", file.display());
+    }
+}
+
+#[test]
+fn the_checks_see_what_they_look_for() {
+    let used = modules_used("use crate::pipeline::Task; // crate::cluster\n// crate::http\n");
+    assert!(used.contains("pipeline") && !used.contains("http"));
+}

@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+// Clauses assert: a violated contract is a failed test, and a panic is how a test says so.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
+
+mod clock;
+pub mod delivery;
+mod fault;
+mod faulty_lease;
+mod faulty_queue;
+mod faulty_repository;
+mod http_answer;
+mod http_target;
+pub mod lease;
+mod passing;
+pub mod queue;
+mod recording;
+pub mod repository;
+mod subject;
+mod suite;
+
+pub use clock::ManualClock;
+pub use fault::FaultPlan;
+pub use faulty_lease::FaultyLease;
+pub use faulty_queue::FaultyQueue;
+pub use faulty_repository::FaultyRepository;
+pub use http_answer::Answer;
+pub use http_target::{HttpTarget, RawRequest};
+pub use recording::{Recorded, RecordingDelivery};
+pub use subject::{Fixture, Subject};
+pub use suite::{Clause, run};

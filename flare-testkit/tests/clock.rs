@@ -1,0 +1,143 @@
+//! The manual clock keeps the clauses of the `Clock` contract.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "it is a test")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flare_core::model::Timestamp;
+use flare_core::port::Clock;
+use flare_testkit::ManualClock;
+use futures::FutureExt;
+use futures::future::join_all;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(seconds)
+}
+
+#[tokio::test]
+async fn c1_the_wall_clock_goes_where_it_is_set() {
+    let clock = ManualClock::new(at(100));
+    clock.advance(SECOND).await;
+    assert_eq!(clock.now(), at(101));
+    clock.set_wall(at(5));
+    assert_eq!(clock.now(), at(5));
+    clock.set_wall(at(500));
+    assert_eq!(clock.now(), at(500));
+}
+
+#[tokio::test]
+async fn c2_monotonic_moves_with_time_and_not_with_the_wall() {
+    let clock = ManualClock::new(at(100));
+    clock.advance(3 * SECOND).await;
+    clock.set_wall(at(0));
+    clock.set_wall(at(1_000));
+    assert_eq!(clock.monotonic(), 3 * SECOND);
+    clock.advance(SECOND).await;
+    assert_eq!(clock.monotonic(), 4 * SECOND);
+}
+
+#[tokio::test]
+async fn c3_sleepers_wake_in_the_order_of_their_deadlines_and_in_time() {
+    let clock = ManualClock::new(at(0));
+    let woken = Mutex::new(Vec::new());
+    let sleeps = [5, 1, 3, 3, 9].map(|deadline| {
+        let (clock, woken) = (&clock, &woken);
+        async move {
+            clock.sleep_until(at(deadline)).await;
+            woken.lock().unwrap().push((deadline, clock.now()));
+        }
+    });
+    tokio::join!(clock.advance(10 * SECOND), join_all(sleeps));
+    let expected = [1, 3, 3, 5, 9].map(|deadline| (deadline, at(deadline)));
+    assert_eq!(*woken.lock().unwrap(), expected);
+    assert_eq!(clock.now(), at(10));
+}
+
+#[tokio::test]
+async fn c3_who_sleeps_again_on_waking_is_woken_again_in_time() {
+    let clock = ManualClock::new(at(0));
+    let naps = async {
+        for second in 1..=10 {
+            clock.sleep_until(clock.now() + SECOND).await;
+            assert_eq!(clock.now(), at(second));
+        }
+    };
+    tokio::join!(naps, clock.advance(10 * SECOND));
+}
+
+#[tokio::test]
+async fn c3_a_deadline_that_has_come_is_no_sleep() {
+    let clock = ManualClock::new(at(7));
+    assert!(clock.sleep_until(at(7)).now_or_never().is_some());
+    assert!(clock.sleep_until(at(8)).now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn c3_setting_the_wall_wakes_those_it_passes_and_holds_up_the_others() {
+    let clock = ManualClock::new(at(0));
+    let mut near = clock.sleep_until(at(10));
+    let mut far = clock.sleep_until(at(20));
+    assert!((&mut near).now_or_never().is_none() && (&mut far).now_or_never().is_none());
+    clock.set_wall(at(15));
+    assert!((&mut near).now_or_never().is_some());
+    clock.set_wall(at(0));
+    clock.advance(15 * SECOND).await;
+    assert!((&mut far).now_or_never().is_none());
+    clock.advance(5 * SECOND).await;
+    assert!(far.now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn c3_sleepers_on_other_threads_wake_too() {
+    let clock = ManualClock::new(at(0));
+    let sleeping = clock.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(sleeping.sleep_until(at(60)));
+        sleeping.now()
+    });
+    while clock.sleepers() == 0 {
+        tokio::task::yield_now().await;
+    }
+    clock.advance(61 * SECOND).await;
+    assert!(thread.join().unwrap() >= at(60));
+}
+
+#[tokio::test]
+async fn c4_dropped_sleeps_leave_nothing_behind() {
+    let clock = ManualClock::new(at(0));
+    for second in 1..=1_000 {
+        assert!(clock.sleep_until(at(second)).now_or_never().is_none());
+    }
+    assert_eq!((clock.sleepers(), clock.next_deadline()), (0, None));
+    // One that is polled again and again takes one place.
+    let mut sleep = clock.sleep_until(at(5));
+    for _ in 0..100 {
+        assert!((&mut sleep).now_or_never().is_none());
+    }
+    assert_eq!((clock.sleepers(), clock.next_deadline()), (1, Some(at(5))));
+}
+
+#[tokio::test]
+async fn a_simulation_moves_from_deadline_to_deadline() {
+    let clock = ManualClock::new(at(0));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let tasks = [30, 10, 20].map(|period| {
+        let (clock, log) = (clock.clone(), Arc::clone(&log));
+        tokio::spawn(async move {
+            clock.sleep_until(at(period)).await;
+            log.lock().unwrap().push(clock.now());
+        })
+    });
+    tokio::task::yield_now().await;
+    while let Some(deadline) = clock.next_deadline() {
+        clock.advance(deadline - clock.now()).await;
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(*log.lock().unwrap(), [at(10), at(20), at(30)]);
+}

@@ -1,0 +1,68 @@
+//! The faults, and which clause each of them breaks.
+
+macro_rules! faults {
+    ($($clause:literal: $($name:ident),+;)*) => {
+        /// One way of breaking the contract.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Fault {
+            /// Breaks nothing.
+            None,
+            $($(#[doc = $clause] $name),+),*
+        }
+
+        impl Fault {
+            /// Every fault with the clause it breaks.
+            pub(crate) const ALL: &[(Self, &str)] = &[$($((Self::$name, $clause)),+),*];
+        }
+    };
+}
+
+faults! {
+    "re1": EndpointConflictPasses, EndpointConflictNamesNoField, SameResourceConflicts;
+    "re2": CreationTimeRounded;
+    "re3": MatchesDeletingOnes, MatchIsCached, MatchPrefersTheOldest;
+    "re4": ResourcesNewestFirst, ResourceTotalIsOfThePage;
+    "re5": MovesFromAnyState, MoveAlwaysSaysYes;
+    "re6": RemovesActiveResources, DeletedResourceStays;
+    "rs1": InsertReturnsWhatWasGiven;
+    "rs2": PartitionOverItsLimit, SeatsStayEmpty;
+    "rs3": UrlConflictPasses, ReplacementTakesUrls;
+    "rs4": NewestPartitionUnnamed;
+    "rs5": MembersAtTheFirstGeneration, DeletingOnesAreMembers;
+    "rs6": ReplacesAtAnyGeneration, LoserLearnsNothing;
+    "rs7": SubscriptionsNewestFirst, ScanSkipsDeletingOnes;
+    "rs8": LanesOutliveTheirSubscription;
+    "rs9": SecretsLost;
+    "rd1": StaleSaysUnchanged, EveryWriterCreates;
+    "rd2": ContentIsRewritten, EqualRevisionReplaces, DeleteDropsContent;
+    "rd3": DispatchedIsAFlag, SilentTombstonesAreUndispatched, RaisedTombstonesAreDispatched,
+        OpenSetSurvives;
+    "rd4": BatchRunsBackwards;
+    "rd5": OpenAnswersWhatWasAsked, OpensAtAnyVersion;
+    "rd6": FirstRemovalDispatches, ClosesAtAnyVersion;
+    "rd7": MarksWhateverIsStored;
+    "rd8": FindsWhatIsTooYoung, UndispatchedMiscounted;
+    "rd9": RemovesUndispatched, RemovesAnyVersion;
+    "rd10": ScanRepeatsTheLast, TombstonesTooYoung;
+    "rd11": RemovesOneDocumentMore;
+    "rd12": TooLargeSaysBusy;
+    "rd13": DeletesLoseTheirTrace;
+    "rr1": EpochsDrawnTwice;
+    "rr2": GenerationLost, SettledIsWantedAgain;
+    "rr3": FenceIgnored, OvertakenSaysDone, SettlingForgetsPresent;
+    "rr4": SpreadLostBesideAnEffect;
+    "rr5": PendingLatestFirst, BucketsIgnored, DueByIsExclusive, OnePendingRowMore;
+    "rr6": LagOffByOne, NextDueForgotten;
+    "rr7": ClaimsHandedOutTwice, LapsedClaimsSettle;
+    "rr8": NewestDeathFirst, DeadLettersLoseTheirError, DeadLettersFoundOutOfOrder;
+    "rr9": ReplaysTwice, ReplayRestartsWhatIsPending;
+    "rr10": RetentionReplays, RetentionIsImpatient, RetentionTakesOneMore;
+    "rr11": ExpeditesOneMore, ExpeditingForgetsAttempts;
+    "rr12": RemovesOneRowMore, KeptSaysRemoved, RemovesNewerRows;
+    "rr13": LaneFenceIgnored, LanesOutOfOrder;
+    "rr14": RowsComeSorted;
+    "rj1": InsertingJobsAlwaysSaysYes;
+    "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
+    "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;
+    "rj4": FinishedJobsStay;
+}

@@ -1,0 +1,57 @@
+//! Breaks RJ1 to RJ4.
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::model::{Applied, Epoch, Job, JobId, Timestamp};
+use flare_core::port::JobStore;
+
+use super::{BrokenRepository, Fault, one_more};
+
+#[async_trait]
+impl JobStore for BrokenRepository {
+    async fn insert_job(&self, job: Job) -> Result<bool> {
+        let stored = self.inner.insert_job(job).await?;
+        Ok(stored || self.has(Fault::InsertingJobsAlwaysSaysYes))
+    }
+
+    async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>> {
+        let limit = one_more(limit, self.has(Fault::OneDueJobMore));
+        let mut jobs = self.inner.due_jobs(due_by, limit).await?;
+        if self.has(Fault::JobsLatestFirst) {
+            jobs.reverse();
+        }
+        if self.has(Fault::DueJobsAreOverdue) {
+            jobs.retain(|job| job.due < due_by);
+        }
+        Ok(jobs)
+    }
+
+    async fn advance_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        mut cursor: Option<String>,
+        due: Timestamp,
+    ) -> Result<Applied> {
+        let mut epoch = epoch;
+        if self.has(Fault::JobFenceIgnored) {
+            let jobs = self.inner.due_jobs(Timestamp::MAX, 1_000).await?;
+            let stored = jobs.iter().find(|job| job.id == id).map(|job| job.epoch);
+            epoch = epoch.max(stored.unwrap_or(epoch));
+        }
+        if self.has(Fault::CursorLost) {
+            cursor = None;
+        }
+        self.inner.advance_job(epoch, id, cursor, due).await
+    }
+
+    async fn finish_job(&self, epoch: Epoch, id: JobId) -> Result<Applied> {
+        if self.has(Fault::FinishedJobsStay) {
+            return self.inner.advance_job(epoch, id, None, Timestamp::MAX).await;
+        }
+        if self.has(Fault::FinishingIsNotFenced) {
+            return self.inner.finish_job(Epoch::new(u64::MAX), id).await;
+        }
+        self.inner.finish_job(epoch, id).await
+    }
+}

@@ -1,0 +1,95 @@
+//! Breaks RE1 to RE6.
+
+use async_trait::async_trait;
+use flare_core::model::{DocumentUrl, Resource, ResourceId, ResourceState};
+use flare_core::port::{Listing, Page, ResourceStore};
+use flare_core::{Error, ErrorKind, Result};
+
+use super::{BrokenRepository, Fault};
+
+#[async_trait]
+impl ResourceStore for BrokenRepository {
+    async fn insert_resource(&self, resource: Resource) -> Result<()> {
+        let conflict = || Error::new(ErrorKind::Conflict, "insert_resource");
+        if self.has(Fault::SameResourceConflicts)
+            && self.inner.resource(resource.id).await?.is_some()
+        {
+            return Err(conflict().field("endpoint"));
+        }
+        self.memory().inserted.push(resource.clone());
+        match self.inner.insert_resource(resource).await {
+            Err(_) if self.has(Fault::EndpointConflictPasses) => Ok(()),
+            Err(_) if self.has(Fault::EndpointConflictNamesNoField) => Err(conflict()),
+            answer => answer,
+        }
+    }
+
+    async fn resource(&self, id: ResourceId) -> Result<Option<Resource>> {
+        let mut resource = self.inner.resource(id).await?;
+        if let Some(resource) = resource.as_mut().filter(|_| self.has(Fault::CreationTimeRounded)) {
+            let seconds = resource.created_at.unix_seconds();
+            resource.created_at = flare_core::model::Timestamp::from_unix_seconds(seconds);
+        }
+        Ok(resource)
+    }
+
+    async fn match_resource(&self, url: &DocumentUrl) -> Result<Option<Resource>> {
+        if self.has(Fault::MatchIsCached)
+            && let Some(known) = self.memory().matches.get(url).cloned()
+        {
+            return Ok(known);
+        }
+        let mut found = self.inner.match_resource(url).await?;
+        if found.is_none() && self.has(Fault::MatchesDeletingOnes) {
+            let memory = self.memory();
+            found = memory.inserted.iter().find(|it| it.endpoint.matches(url).is_some()).cloned();
+        }
+        if self.has(Fault::MatchPrefersTheOldest) {
+            let inserted = self.memory().inserted.clone();
+            for candidate in inserted.iter().filter(|it| it.endpoint.matches(url).is_some()).rev() {
+                let stored = self.inner.resource(candidate.id).await?;
+                found = stored.filter(|it| it.state == ResourceState::Active).or(found);
+            }
+        }
+        self.memory().matches.insert(url.clone(), found.clone());
+        Ok(found)
+    }
+
+    async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {
+        let mut listing = self.inner.list_resources(page).await?;
+        if self.has(Fault::ResourcesNewestFirst) {
+            listing.items.reverse();
+        }
+        if self.has(Fault::ResourceTotalIsOfThePage) {
+            listing.total = listing.items.len() as u64;
+        }
+        Ok(listing)
+    }
+
+    async fn move_resource(
+        &self,
+        id: ResourceId,
+        from: ResourceState,
+        to: ResourceState,
+    ) -> Result<bool> {
+        if self.has(Fault::MovesFromAnyState)
+            && let Some(resource) = self.inner.resource(id).await?
+        {
+            return self.inner.move_resource(id, resource.state, to).await;
+        }
+        let moved = self.inner.move_resource(id, from, to).await?;
+        Ok(moved || self.has(Fault::MoveAlwaysSaysYes))
+    }
+
+    async fn remove_resource(&self, id: ResourceId) -> Result<()> {
+        if self.has(Fault::RemovesActiveResources) {
+            use ResourceState::{Active, Deleted, Deleting};
+            self.inner.move_resource(id, Active, Deleting).await?;
+            self.inner.move_resource(id, Deleting, Deleted).await?;
+        }
+        if self.has(Fault::DeletedResourceStays) {
+            return Ok(());
+        }
+        self.inner.remove_resource(id).await
+    }
+}

@@ -1,0 +1,294 @@
+//! Breaks RR1 to RR14.
+
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::model::{
+    Applied, BucketRange, ClaimEffect, DeadLetterId, Epoch, Generation, LaneState, Present, Row,
+    RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
+};
+use flare_core::port::{
+    ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
+    RowStore, RowUpdate, Scan,
+};
+use futures::TryStreamExt;
+
+use super::{BrokenRepository, Fault, changed, first, one_more};
+
+#[async_trait]
+impl RowStore for BrokenRepository {
+    async fn next_epoch(&self) -> Result<EpochGrant> {
+        let mut grant = self.inner.next_epoch().await?;
+        let mut memory = self.memory();
+        match memory.drawn.take() {
+            Some(again) if self.has(Fault::EpochsDrawnTwice) => grant.epoch = again,
+            _ => memory.drawn = Some(grant.epoch),
+        }
+        Ok(grant)
+    }
+
+    async fn spread_rows(&self, mut spreads: Vec<Spread>) -> Result<()> {
+        if self.has(Fault::SpreadLostBesideAnEffect) && self.applying.load(Ordering::SeqCst) > 0 {
+            return Ok(());
+        }
+        for spread in &mut spreads {
+            self.memory().spread_to.insert(spread.subscription);
+            if self.has(Fault::GenerationLost) {
+                spread.generation = Generation::new(1);
+            }
+            let key = RowKey::new(spread.subscription, spread.document.url.clone());
+            let known = |row: &Row| row.wanted == spread.wanted && row.settled == Some(row.wanted);
+            let stored = self.row(&key).await.filter(known);
+            if self.has(Fault::SettledIsWantedAgain) && stored.is_some() {
+                spread.wanted = Version::gone(spread.wanted.revision());
+            }
+        }
+        self.inner.spread_rows(spreads).await
+    }
+
+    async fn rows(&self, mut keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
+        if self.has(Fault::RowsComeSorted) {
+            keys.sort();
+        }
+        self.inner.rows(keys).await
+    }
+
+    fn pending_rows(&self, mut query: PendingQuery) -> Scan<'_, Row> {
+        match self.fault {
+            Fault::BucketsIgnored => query.buckets = BucketRange::ALL,
+            Fault::DueByIsExclusive => {
+                let just_before = |time| time - std::time::Duration::from_nanos(1);
+                query.due_by = query.due_by.map(just_before);
+            }
+            _ => {}
+        }
+        query.limit = one_more(query.limit, self.has(Fault::OnePendingRowMore));
+        let latest_first = self.has(Fault::PendingLatestFirst);
+        changed(self.inner.pending_rows(query), move |rows| {
+            if latest_first {
+                rows.reverse();
+            }
+        })
+    }
+
+    async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending> {
+        let mut pending = self.inner.count_pending(subscription).await?;
+        if self.has(Fault::LagOffByOne) {
+            pending.count += 1;
+        }
+        if self.has(Fault::NextDueForgotten) {
+            pending.next_due = None;
+        }
+        Ok(pending)
+    }
+
+    async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
+        let mut answers = Vec::new();
+        for mut update in updates {
+            let mut epoch = epoch;
+            if self.has(Fault::FenceIgnored)
+                && let Some(row) = self.row(&update.key).await
+            {
+                epoch = epoch.max(row.epoch);
+            }
+            if let RowEffect::Settle { present, .. } = &mut update.effect
+                && self.has(Fault::SettlingForgetsPresent)
+            {
+                *present = Present::No;
+            }
+            if self.has(Fault::SpreadLostBesideAnEffect) {
+                self.applying.fetch_add(1, Ordering::SeqCst);
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let answer = self.inner.apply_rows(epoch, vec![update]).await.pop().unwrap();
+            if self.has(Fault::SpreadLostBesideAnEffect) {
+                self.applying.fetch_sub(1, Ordering::SeqCst);
+            }
+            answers.push(match answer {
+                Ok(Applied::Overtaken) if self.has(Fault::OvertakenSaysDone) => Ok(Applied::Done),
+                answer => answer,
+            });
+        }
+        answers
+    }
+
+    async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>> {
+        let (subscription, max) = (request.subscription, request.max);
+        let rows = self.inner.claim_rows(request).await?;
+        if rows.is_empty() && self.has(Fault::ClaimsHandedOutTwice) {
+            let query = PendingQuery::new(subscription, max);
+            return self.inner.pending_rows(query).try_collect().await;
+        }
+        Ok(rows)
+    }
+
+    async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
+        let mut answers = Vec::new();
+        for update in updates {
+            let key = update.key.clone();
+            let effect = update.effect.clone();
+            let mut answer = self.inner.apply_claims(vec![update]).await.pop().unwrap();
+            if let (Ok(Applied::Expired), ClaimEffect::Settle { version, present }) =
+                (&answer, effect)
+                && self.has(Fault::LapsedClaimsSettle)
+                && let Some(row) = self.row(&key).await
+            {
+                let effect = RowEffect::Settle { version, present };
+                let update = RowUpdate { key, effect };
+                answer = self.inner.apply_rows(row.epoch, vec![update]).await.pop().unwrap();
+            }
+            answers.push(answer);
+        }
+        answers
+    }
+
+    async fn expedite_rows(&self, subscription: SubscriptionId, limit: usize) -> Result<u64> {
+        let limit = one_more(limit, self.has(Fault::ExpeditesOneMore));
+        let count = self.inner.expedite_rows(subscription, limit).await?;
+        if self.has(Fault::ExpeditingForgetsAttempts) && count > 0 {
+            let query = PendingQuery::new(subscription, 100);
+            let rows: Vec<Row> = self.inner.pending_rows(query).try_collect().await?;
+            for row in rows {
+                self.restart(&row).await?;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn dead_letters(&self, subscription: SubscriptionId, page: Page) -> Result<Listing<Row>> {
+        let mut listing = self.inner.dead_letters(subscription, page).await?;
+        if self.has(Fault::NewestDeathFirst) {
+            listing.items.reverse();
+        }
+        if self.has(Fault::DeadLettersLoseTheirError) {
+            for dead in listing.items.iter_mut().filter_map(|row| row.dead.as_mut()) {
+                dead.last_error = None;
+            }
+        }
+        Ok(listing)
+    }
+
+    async fn find_dead_letters(
+        &self,
+        subscription: SubscriptionId,
+        mut ids: Vec<DeadLetterId>,
+    ) -> Result<Vec<Option<Row>>> {
+        if self.has(Fault::DeadLettersFoundOutOfOrder) {
+            ids.sort();
+        }
+        self.inner.find_dead_letters(subscription, ids).await
+    }
+
+    async fn replay_rows(&self, replays: Vec<Replay>) -> Vec<Result<bool>> {
+        let mut answers = Vec::new();
+        for replay in replays {
+            let row = self.row(&replay.key).await;
+            let replayed = self.inner.replay_rows(vec![replay]).await.pop().unwrap();
+            match (replayed, row) {
+                (Ok(false), Some(_)) if self.has(Fault::ReplaysTwice) => answers.push(Ok(true)),
+                (Ok(true), Some(row)) if self.has(Fault::ReplayRestartsWhatIsPending) => {
+                    if row.is_pending() {
+                        self.restart(&row).await.unwrap();
+                    }
+                    answers.push(Ok(true));
+                }
+                (answer, _) => answers.push(answer),
+            }
+        }
+        answers
+    }
+
+    async fn drop_dead_letters(&self, until: Timestamp, limit: usize) -> Result<u64> {
+        if self.has(Fault::RetentionReplays) {
+            let before = self.letters_until(until).await?;
+            let count = before.len().min(limit);
+            for row in before.into_iter().take(count) {
+                let version = row.given_up.unwrap();
+                let replay = Replay { key: row.key, version };
+                self.inner.replay_rows(vec![replay]).await.pop().unwrap()?;
+            }
+            return Ok(count as u64);
+        }
+        let until = if self.has(Fault::RetentionIsImpatient) { Timestamp::MAX } else { until };
+        let limit = one_more(limit, self.has(Fault::RetentionTakesOneMore));
+        self.inner.drop_dead_letters(until, limit).await
+    }
+
+    async fn remove_rows(&self, subscription: SubscriptionId, limit: usize) -> Result<u64> {
+        let limit = one_more(limit, self.has(Fault::RemovesOneRowMore));
+        self.inner.remove_rows(subscription, limit).await
+    }
+
+    async fn remove_settled_rows(
+        &self,
+        mut rows: Vec<(RowKey, Version)>,
+    ) -> Vec<Result<RowRemoval>> {
+        if self.has(Fault::RemovesNewerRows) {
+            let newest = Version::gone(flare_core::model::Revision::new(i64::MAX));
+            rows.iter_mut().for_each(|(_, version)| *version = newest);
+        }
+        let answers = self.inner.remove_settled_rows(rows).await.into_iter();
+        let answers = answers.map(|answer| match answer {
+            Ok(RowRemoval::Kept) if self.has(Fault::KeptSaysRemoved) => Ok(RowRemoval::Removed),
+            answer => answer,
+        });
+        answers.collect()
+    }
+
+    async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>> {
+        let mut answers = Vec::new();
+        for lane in lanes {
+            let mut epoch = epoch;
+            if self.has(Fault::LaneFenceIgnored) {
+                let stored = self.inner.lanes(lane.lane.subscription).await.unwrap();
+                let stored = stored.into_iter().map(|it| it.epoch).max();
+                epoch = epoch.max(stored.unwrap_or(epoch));
+            }
+            answers.push(self.inner.store_lanes(epoch, vec![lane]).await.pop().unwrap());
+        }
+        answers
+    }
+
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+        let mut lanes = self.inner.lanes(subscription).await?;
+        if self.has(Fault::LanesOutOfOrder) {
+            lanes.reverse();
+        }
+        Ok(lanes)
+    }
+}
+
+impl BrokenRepository {
+    async fn row(&self, key: &RowKey) -> Option<Row> {
+        first(self.inner.rows(vec![key.clone()]).await).unwrap()
+    }
+
+    /// Lets a row begin again, as nobody but a spread or a replay of its own may.
+    async fn restart(&self, row: &Row) -> Result<()> {
+        let effect = RowEffect::Retry {
+            version: row.wanted,
+            present: row.present,
+            attempts: 0,
+            due: row.since,
+            first_failure: None,
+        };
+        let update = RowUpdate { key: row.key.clone(), effect };
+        self.inner.apply_rows(row.epoch, vec![update]).await.pop().unwrap().map(drop)
+    }
+
+    async fn letters_until(&self, until: Timestamp) -> Result<Vec<Row>> {
+        let subscriptions = self.memory().spread_to.clone();
+        let mut letters = Vec::new();
+        for subscription in subscriptions {
+            let all = self.inner.dead_letters(subscription, Page::new(1_000, 0)).await?.items;
+            letters.extend(
+                all.into_iter()
+                    .filter(|row| row.dead.as_ref().is_some_and(|dead| dead.died_at <= until)),
+            );
+        }
+        Ok(letters)
+    }
+}

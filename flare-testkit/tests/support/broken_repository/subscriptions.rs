@@ -1,0 +1,137 @@
+//! Breaks RS1 to RS9.
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::model::{
+    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
+    SubscriptionSpec, SubscriptionStatus,
+};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use futures::TryStreamExt;
+
+use super::{BrokenRepository, Fault, changed};
+
+#[async_trait]
+impl SubscriptionStore for BrokenRepository {
+    async fn insert_subscription(
+        &self,
+        subscription: Subscription,
+        partition_limit: u32,
+    ) -> Result<Subscription> {
+        let given = subscription.clone();
+        let limit = partition_limit + u32::from(self.has(Fault::PartitionOverItsLimit));
+        match self.inner.insert_subscription(subscription, limit).await {
+            Ok(_) if self.has(Fault::InsertReturnsWhatWasGiven) => Ok(given),
+            Err(_) if self.has(Fault::UrlConflictPasses) => Ok(given),
+            answer => answer,
+        }
+    }
+
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>> {
+        let mut subscription = self.inner.subscription(id).await?;
+        if let Some(subscription) = subscription.as_mut().filter(|_| self.has(Fault::SecretsLost)) {
+            let input = SubscriptionInput::from(subscription.spec.clone());
+            subscription.spec = input.without_signing().create();
+        }
+        Ok(subscription)
+    }
+
+    async fn list_subscriptions(
+        &self,
+        resource: ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>> {
+        let mut listing = self.inner.list_subscriptions(resource, page).await?;
+        if self.has(Fault::SubscriptionsNewestFirst) {
+            listing.items.reverse();
+        }
+        Ok(listing)
+    }
+
+    fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
+        let skips = self.has(Fault::ScanSkipsDeletingOnes);
+        changed(self.inner.scan_subscriptions(after), move |found| {
+            found.retain(|it| !skips || it.status != SubscriptionStatus::Deleting);
+        })
+    }
+
+    async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
+        let mut partitions = self.inner.partitions(resource).await?;
+        if self.has(Fault::NewestPartitionUnnamed) {
+            partitions.pop();
+        }
+        Ok(partitions)
+    }
+
+    async fn members(&self, resource: ResourceId, partition: PartitionId) -> Result<Vec<Member>> {
+        let mut members = self.inner.members(resource, partition).await?;
+        if self.has(Fault::MembersAtTheFirstGeneration) {
+            members.iter_mut().for_each(|member| member.generation = Generation::new(1));
+        }
+        if self.has(Fault::DeletingOnesAreMembers) {
+            let everybody: Vec<_> = self.inner.scan_subscriptions(None).try_collect().await?;
+            let deleting = everybody.iter().filter(|it| {
+                it.resource == resource
+                    && it.partition == partition
+                    && it.status == SubscriptionStatus::Deleting
+            });
+            members.extend(deleting.map(Member::of));
+        }
+        Ok(members)
+    }
+
+    async fn replace_subscription(
+        &self,
+        mut generation: Generation,
+        subscription: Subscription,
+    ) -> Result<Replaced> {
+        if self.has(Fault::ReplacesAtAnyGeneration)
+            && let Some(stored) = self.inner.subscription(subscription.id).await?
+        {
+            generation = stored.generation;
+        }
+        let given = subscription.clone();
+        match self.inner.replace_subscription(generation, subscription).await {
+            Err(_) if self.has(Fault::ReplacementTakesUrls) => Ok(Replaced::Done(given)),
+            Ok(Replaced::Conflict(_)) if self.has(Fault::LoserLearnsNothing) => {
+                Ok(Replaced::Conflict(given))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
+        let stored = self.inner.subscription(id).await?;
+        let lanes = self.inner.lanes(id).await?;
+        self.inner.remove_subscription(id).await?;
+        if self.has(Fault::LanesOutliveTheirSubscription) {
+            for lane in lanes {
+                self.inner.store_lanes(lane.epoch, vec![lane]).await.pop().unwrap()?;
+            }
+        }
+        if let Some(stored) = stored.filter(|_| self.has(Fault::SeatsStayEmpty)) {
+            self.seat_a_ghost(stored).await?;
+        }
+        Ok(())
+    }
+}
+
+impl BrokenRepository {
+    /// Takes the seat of a subscription that left with one nobody sees.
+    async fn seat_a_ghost(&self, mut ghost: Subscription) -> Result<()> {
+        let number = {
+            let mut memory = self.memory();
+            memory.ghosts += 1;
+            memory.ghosts
+        };
+        let mut id = *ghost.id.as_bytes();
+        id[8..].copy_from_slice(&number.to_be_bytes());
+        ghost.id = SubscriptionId::from_bytes(id);
+        let url = format!("http://ghost.example/{number}");
+        ghost.spec = SubscriptionSpec::post(url).build().unwrap();
+        let mut ghost = self.inner.insert_subscription(ghost, 2).await?;
+        ghost.status = SubscriptionStatus::Deleting;
+        self.inner.replace_subscription(ghost.generation, ghost).await?;
+        Ok(())
+    }
+}
