@@ -103,6 +103,7 @@ impl Shared {
             match next_end {
                 None => changed.await,
                 Some(at) => tokio::select! {
+                    biased;
                     () = &mut changed => {}
                     () = self.time.sleep_until(at) => {}
                 },

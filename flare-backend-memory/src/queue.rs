@@ -165,6 +165,7 @@ impl Queue for MemoryQueue {
             };
             let wake_at = next.map_or(give_up_at, |next| next.min(give_up_at));
             tokio::select! {
+                biased;
                 () = &mut changed => {}
                 () = self.time.sleep_until(wake_at) => {}
             }

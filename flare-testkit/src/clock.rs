@@ -91,6 +91,17 @@ impl ManualClock {
         }
     }
 
+    /// Moves both clocks on to `time` at once and wakes everybody whose deadline has come; a
+    /// simulation that gives turns itself moves from one [`next_deadline`](Self::next_deadline) to
+    /// the next. Never moves backwards.
+    pub fn advance_to(&self, time: Timestamp) {
+        let mut inner = self.lock();
+        let by = time - inner.wall;
+        inner.wall = inner.wall + by;
+        inner.monotonic += by;
+        wake(inner);
+    }
+
     /// Sets the wall clock, forwards or backwards. The monotonic one does not move.
     pub fn set_wall(&self, now: Timestamp) {
         let mut inner = self.lock();

@@ -19,8 +19,9 @@ use crate::model::{
 use crate::pipeline::Event;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest, Wish, find_resource};
+use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::stage::chain;
-use crate::port::{Listing, Page, Replaced};
+use crate::port::{Listing, Page};
 
 /// How often [`Flare::settled`] looks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -101,22 +102,14 @@ impl Flare {
         let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
         let limit = context.settings.partition_limit;
         let stored = context.repository.insert_subscription(new, limit).await?;
-        // Whoever deletes the resource looks for subscriptions after marking it, we look for the
-        // mark after inserting: one of us sees the other.
-        if let Err(error) = self.active_resource(OPERATION, *resource).await {
-            context.repository.remove_subscription(stored.id).await?;
-            return Err(error);
-        }
-        let mut active = stored.clone();
-        active.status = SubscriptionStatus::Active;
-        active.updated_at = context.now();
-        let active =
-            match context.repository.replace_subscription(stored.generation, active).await? {
-                Replaced::Done(active) => active,
-                // Somebody paused or replaced it as soon as it could be seen.
-                Replaced::Conflict(current) => current,
-                Replaced::Missing => return Err(not_found(OPERATION, "subscription", &stored.id)),
-            };
+        let active = match prepare(context, stored).await? {
+            Prepared::Ready(active) => active,
+            Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", resource)),
+            Prepared::Removed => {
+                let error = Error::new(ErrorKind::Conflict, OPERATION);
+                return Err(error.detail("the subscription was deleted while it was created"));
+            }
+        };
         if let Err(error) = context.refresh(active.id).await {
             // It is created; its lane is found by the next sweep.
             tracing::warn!(error = %chain(&error), "could not announce a subscription");

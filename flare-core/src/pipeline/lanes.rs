@@ -13,6 +13,7 @@ use tracing::warn;
 use super::context::Context;
 use super::lane::{self, Lane};
 use super::ownership::{OwnershipChange, Term};
+use super::prepare::{Prepared, prepare};
 use super::stage::{chain, consume};
 use super::stop::{Stop, Stopper, stop};
 use super::task::Task;
@@ -24,6 +25,8 @@ use crate::port::QueueName;
 const NEWS: usize = 256;
 /// How long a subscription that could not be read is left alone.
 const AGAIN: Duration = Duration::from_secs(1);
+/// After this long nobody is creating a subscription any more.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// The lanes this runtime works.
 pub(crate) struct Lanes {
@@ -216,6 +219,9 @@ impl Lanes {
         if !tenancy.term.slots.contains(&self.context.slot(subscription.id)) {
             return Ok(());
         }
+        let Some(subscription) = self.finish_creation(subscription).await? else {
+            return Ok(());
+        };
         if subscription.status != SubscriptionStatus::Active {
             self.stop_lanes(subscription.id);
             return Ok(());
@@ -245,6 +251,18 @@ impl Lanes {
             self.start(lane, &subscription, Arc::new(resource.clone()));
         }
         Ok(())
+    }
+
+    /// Goes on with a creation that somebody began and did not finish in good time.
+    async fn finish_creation(&self, subscription: Subscription) -> Result<Option<Subscription>> {
+        let age = self.context.now() - subscription.created_at;
+        if subscription.status != SubscriptionStatus::Preparing || age < ABANDONED {
+            return Ok(Some(subscription));
+        }
+        Ok(match prepare(&self.context, subscription).await? {
+            Prepared::Ready(subscription) => Some(subscription),
+            Prepared::ResourceGone | Prepared::Removed => None,
+        })
     }
 
     fn start(&mut self, id: LaneId, subscription: &Arc<Subscription>, resource: Arc<Resource>) {

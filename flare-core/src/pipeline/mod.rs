@@ -22,6 +22,7 @@ pub(crate) mod lane;
 pub(crate) mod lanes;
 pub(crate) mod ownership;
 pub(crate) mod partition;
+pub(crate) mod prepare;
 pub(crate) mod reconcile;
 pub(crate) mod settings;
 pub(crate) mod spread;

@@ -1,0 +1,41 @@
+//! Takes a subscription that is stored but not yet at work; gives it activated, or removed if its
+//! resource is gone. Anybody may finish what somebody began.
+
+use super::context::Context;
+use crate::error::Result;
+use crate::model::{ResourceState, Subscription, SubscriptionStatus};
+use crate::port::Replaced;
+
+/// What became of a subscription that was being prepared.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per creation")]
+pub(crate) enum Prepared {
+    /// It is at work, or whatever somebody else made of it meanwhile.
+    Ready(Subscription),
+    /// Its resource is being deleted: it is gone again.
+    ResourceGone,
+    /// Somebody removed it.
+    Removed,
+}
+
+/// Finishes the creation of a subscription.
+///
+/// Whoever deletes the resource looks for subscriptions after marking it; we look for the mark
+/// after inserting: one of us sees the other.
+pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<Prepared> {
+    let resource = context.repository.resource(stored.resource).await?;
+    if !resource.is_some_and(|resource| resource.state == ResourceState::Active) {
+        context.repository.remove_subscription(stored.id).await?;
+        return Ok(Prepared::ResourceGone);
+    }
+    let generation = stored.generation;
+    let mut active = stored;
+    active.status = SubscriptionStatus::Active;
+    active.updated_at = context.now();
+    Ok(match context.repository.replace_subscription(generation, active).await? {
+        Replaced::Done(active) => Prepared::Ready(active),
+        // Paused or replaced as soon as it could be seen.
+        Replaced::Conflict(current) => Prepared::Ready(current),
+        Replaced::Missing => Prepared::Removed,
+    })
+}

@@ -1,0 +1,403 @@
+//! Takes a seed; lives one history from the first put to the last acknowledgement, and checks what
+//! is left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_backend_memory::MemoryBackend;
+use flare_core::Flare;
+use flare_core::model::{
+    DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, RowKey, SubscriptionId,
+    Timestamp, Version,
+};
+use flare_core::port::{Clock, DocumentStore, Queue, ResourceStore, RowStore};
+use flare_testkit::{FaultPlan, ManualClock};
+use futures::StreamExt;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::Clients;
+use crate::plan::Plan;
+
+/// Turns that everything gets before time moves: more than the longest chain of wake-ups.
+const TURNS: u32 = 40;
+/// How much simulated time a history gets to come to rest after everything is healed.
+const REST: Duration = Duration::from_secs(600);
+
+/// Lives one history; panics if it breaks a promise.
+pub(crate) fn run(seed: u64, log: bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut history = History::new(seed, log);
+        history.live().await;
+        history.rest().await;
+        history.check().await;
+    });
+}
+
+struct History {
+    seed: u64,
+    log: bool,
+    random: fastrand::Rng,
+    plan: Plan,
+    faults: FaultPlan,
+    clock: ManualClock,
+    memory: MemoryBackend,
+    backend: flare_core::Backend,
+    clients: Clients,
+    flare: Flare,
+    running: Vec<(oneshot::Sender<()>, JoinHandle<flare_core::Result<()>>)>,
+    resource: Option<Resource>,
+    /// Created subscriptions, with what was stored of each document before the creation returned.
+    subscriptions: BTreeMap<SubscriptionId, BTreeMap<String, Version>>,
+    /// The newest version of each document that was accepted.
+    accepted: BTreeMap<String, Version>,
+    revision: i64,
+    starts: u64,
+}
+
+impl History {
+    fn new(seed: u64, log: bool) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let plan = Plan::new(&mut random);
+        if log {
+            eprintln!("history {seed}: {plan:#?}");
+        }
+        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
+        let faults =
+            FaultPlan::seeded(seed).with_before(plan.store_faults).with_after(plan.store_faults);
+        let backend = plan.faulty(&memory, &faults, seed);
+        let clients = Clients::new(clock.clone(), seed, &plan, log);
+        let (flare, _) = build(&plan, &backend, &clients, &clock, seed);
+        Self {
+            seed,
+            log,
+            random,
+            plan,
+            faults,
+            clock,
+            memory,
+            backend,
+            clients,
+            flare,
+            running: Vec::new(),
+            resource: None,
+            subscriptions: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            revision: 0,
+            starts: 0,
+        }
+    }
+
+    async fn live(&mut self) {
+        self.create_resource().await;
+        self.start();
+        self.pass(Duration::from_secs(1)).await;
+        for _ in 0..self.plan.steps {
+            match self.random.u8(..20) {
+                0..=6 => self.put().await,
+                7 | 8 => self.delete().await,
+                9 | 10 => self.put_many().await,
+                11 | 12 => self.subscribe().await,
+                13 => self.purge().await,
+                14 if self.plan.crashes => self.crash().await,
+                15 if self.plan.crashes => self.start(),
+                16 if self.plan.crashes => self.stop().await,
+                _ => {
+                    let millis = self.random.u64(..8_000);
+                    self.pass(Duration::from_millis(millis)).await;
+                }
+            }
+            let turns = self.random.u32(..TURNS);
+            self.turns(turns).await;
+        }
+    }
+
+    fn note(&self, what: impl std::fmt::Display) {
+        if self.log {
+            eprintln!("{} {what}", self.clock.now());
+        }
+    }
+
+    async fn create_resource(&mut self) {
+        for _ in 0..100 {
+            let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
+            let created = self.flare.create_resource(new).await;
+            // An error may come after the effect: then it is there, under an id we do not know.
+            if let Ok(resource) = created {
+                self.resource = Some(resource);
+                return;
+            }
+            let url = DocumentUrl::parse("http://api.example/docs/1").unwrap();
+            if let Some(resource) = self.memory.repository().match_resource(&url).await.unwrap() {
+                self.resource = Some(resource);
+                return;
+            }
+        }
+        panic!("no resource could be created");
+    }
+
+    fn start(&mut self) {
+        self.starts += 1;
+        self.note("start");
+        let seed = self.seed.wrapping_mul(31).wrapping_add(self.starts);
+        let (flare, runtime) = build(&self.plan, &self.backend, &self.clients, &self.clock, seed);
+        self.flare = flare;
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(runtime.run(async move { drop(stopped.await) }));
+        self.running.push((stop, running));
+    }
+
+    /// A runtime is dropped wherever it is; another one goes on.
+    async fn crash(&mut self) {
+        if let Some((_, running)) = self.running.pop() {
+            self.note("crash");
+            running.abort();
+            let _ = running.await;
+            self.clients.sender_crashed();
+        }
+        if self.random.bool() {
+            self.pass(Duration::from_secs(self.random.clone().u64(..20))).await;
+        }
+        self.start();
+    }
+
+    /// A runtime is asked to end, and gets the time it needs.
+    async fn stop(&mut self) {
+        if let Some((stop, running)) = self.running.pop() {
+            self.note("stop");
+            let _ = stop.send(());
+            for _ in 0..60 {
+                if running.is_finished() {
+                    break;
+                }
+                self.pass(Duration::from_secs(1)).await;
+            }
+            assert!(running.is_finished(), "history {}: it does not drain", self.seed);
+            // What could not be stored in time may be sent again.
+            self.clients.sender_crashed();
+        }
+        self.start();
+    }
+
+    fn url(&mut self) -> String {
+        format!("http://api.example/docs/{}", self.random.u32(..self.plan.documents))
+    }
+
+    fn next_revision(&mut self) -> i64 {
+        match self.random.u8(..8) {
+            0 => self.revision,
+            1 => self.random.i64(..=self.revision.max(1)),
+            _ => {
+                self.revision += self.random.i64(1..4);
+                self.revision
+            }
+        }
+    }
+
+    async fn put(&mut self) {
+        let (url, revision) = (self.url(), self.next_revision());
+        let answer = self.flare.put_json(&url, format!("{{\"rev\":{revision}}}")).await;
+        self.note(format_args!("put {url} {revision}: {answer:?}"));
+        self.accept(url, Version::live(revision.into()), answer);
+    }
+
+    async fn put_many(&mut self) {
+        let count = self.random.usize(1..6);
+        let many: Vec<(String, i64)> =
+            (0..count).map(|_| (self.url(), self.next_revision())).collect();
+        let documents = many.iter().map(|(url, rev)| (url.clone(), format!("{{\"rev\":{rev}}}")));
+        let answers = self.flare.put_documents(documents).await;
+        self.note(format_args!("put {many:?}: {answers:?}"));
+        for ((url, revision), answer) in many.into_iter().zip(answers) {
+            self.accept(url, Version::live(revision.into()), answer);
+        }
+    }
+
+    async fn delete(&mut self) {
+        let url = self.url();
+        let named = self.random.bool().then(|| self.next_revision());
+        let shown = named.map(|revision| revision.to_string());
+        let answer = self.flare.delete_document(&url, shown.as_deref()).await;
+        self.note(format_args!("delete {url} {named:?}: {answer:?}"));
+        if let Some(revision) = named {
+            self.accept(url, Version::gone(revision.into()), answer);
+        }
+    }
+
+    fn accept(
+        &mut self,
+        url: String,
+        version: Version,
+        answer: flare_core::Result<DocumentChange>,
+    ) {
+        let changed = answer.is_ok_and(DocumentChange::notifies);
+        if changed {
+            let newest = self.accepted.entry(url).or_insert(version);
+            *newest = (*newest).max(version);
+        }
+    }
+
+    async fn subscribe(&mut self) {
+        if self.subscriptions.len() >= 4 {
+            return;
+        }
+        let Some(resource) = &self.resource else { return };
+        let spec = self.plan.subscription(self.random.u32(..));
+        let created = self.flare.create_subscription(&resource.id, spec).await;
+        self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
+        if let Ok(subscription) = created {
+            let mut stored = BTreeMap::new();
+            for (url, document) in self.documents().await {
+                stored.insert(url, document);
+            }
+            self.subscriptions.insert(subscription.id, stored);
+        }
+    }
+
+    /// Whole queues are lost.
+    async fn purge(&mut self) {
+        self.note("purge");
+        let queue = self.memory.queue();
+        let names: Vec<_> = queue.list().collect().await;
+        for name in names {
+            queue.delete(&name.unwrap()).await.unwrap();
+        }
+    }
+
+    async fn documents(&self) -> Vec<(String, Version)> {
+        let Some(resource) = &self.resource else { return Vec::new() };
+        let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
+        let keys: Vec<DocumentKey> = urls
+            .map(|url| DocumentKey::new(resource.id, DocumentUrl::parse(&url).unwrap()))
+            .collect();
+        let found = self.memory.repository().documents(keys).await.unwrap();
+        let found = found.into_iter().flatten();
+        found.map(|document| (document.key.url.to_string(), document.version)).collect()
+    }
+
+    async fn turns(&self, count: u32) {
+        for _ in 0..count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets time pass, from deadline to deadline.
+    async fn pass(&self, time: Duration) {
+        let end = self.clock.now() + time;
+        loop {
+            self.turns(TURNS).await;
+            let now = self.clock.now();
+            if now >= end {
+                return;
+            }
+            let next = self.clock.next_deadline().map_or(end, |deadline| deadline.min(end));
+            self.clock.advance_to(next);
+        }
+    }
+
+    /// Everything is well again: now all that was accepted has to arrive.
+    async fn rest(&mut self) {
+        self.note("heal");
+        self.faults.heal();
+        self.backend = self.memory.clone().into();
+        self.clients.heal();
+        // Whoever still runs on the faulty stores ends; somebody on good ones takes over.
+        for (_, running) in self.running.drain(..) {
+            running.abort();
+            let _ = running.await;
+        }
+        self.clients.sender_crashed();
+        self.start();
+        let store = self.memory.repository();
+        let end = self.clock.now() + REST;
+        loop {
+            self.pass(Duration::from_secs(1)).await;
+            let spreading = store.count_undispatched(None).await.unwrap();
+            let pending = store.count_pending(None).await.unwrap().count;
+            if spreading == 0 && pending == 0 {
+                return;
+            }
+            assert!(
+                self.clock.now() < end,
+                "history {}: P1: {spreading} changes not spread, {pending} rows pending",
+                self.seed
+            );
+        }
+    }
+
+    async fn check(&self) {
+        let seed = self.seed;
+        let violations = self.clients.violations();
+        assert!(violations.is_empty(), "history {seed}: {violations:#?}");
+
+        let documents: BTreeMap<String, Version> = self.documents().await.into_iter().collect();
+        for (url, accepted) in &self.accepted {
+            let stored = documents.get(url);
+            assert!(
+                stored >= Some(accepted),
+                "history {seed}: P1: {url} {accepted} is lost: {stored:?}"
+            );
+        }
+        for (subscription, before) in &self.subscriptions {
+            for (url, newest) in &documents {
+                if before.get(url) != Some(newest) {
+                    self.check_client(*subscription, url, *newest).await;
+                }
+            }
+        }
+        // P7: nothing is left behind that would grow.
+        assert!(self.clock.sleepers() < 100, "history {seed}: P7: {} sleep", self.clock.sleepers());
+    }
+
+    /// A client that subscribed before the newest version was accepted has it, refused it, was
+    /// given up on, or had nothing to be told.
+    async fn check_client(&self, subscription: SubscriptionId, url: &str, newest: Version) {
+        let seed = self.seed;
+        let key = RowKey::new(subscription, DocumentUrl::parse(url).unwrap());
+        let row = self.memory.repository().rows(vec![key]).await.unwrap().remove(0);
+        let Some(row) = row else {
+            // A tombstone of what was never seen is told nobody.
+            let silent = newest.is_gone();
+            assert!(silent, "history {seed}: P1: {subscription} has no row for {url} {newest}");
+            return;
+        };
+        if row.given_up >= Some(newest) {
+            assert!(row.dead.is_some(), "history {seed}: P8: given up without a dead letter");
+            return;
+        }
+        let reached = row.settled.max(row.given_up);
+        // A tombstone that was raised in silence need not reach the rows.
+        let raised = newest.is_gone() && reached.is_some_and(Version::is_gone);
+        assert!(
+            reached >= Some(newest) || raised,
+            "history {seed}: P1: {subscription} stands at {reached:?} of {url} {newest}"
+        );
+        let holds = self.clients.holds(subscription, url);
+        let refused = self.clients.settled(subscription, url) == Some(newest);
+        if newest.is_gone() {
+            assert_eq!(holds, None, "history {seed}: P1: {subscription} still holds {url}");
+        } else if !refused {
+            let revision = newest.revision().get();
+            assert_eq!(holds, Some(revision), "history {seed}: P1: {subscription}, {url}");
+        }
+    }
+}
+
+fn build(
+    plan: &Plan,
+    backend: &flare_core::Backend,
+    clients: &Clients,
+    clock: &ManualClock,
+    seed: u64,
+) -> (Flare, flare_core::Runtime) {
+    Flare::builder(backend.clone())
+        .delivery(Arc::new(clients.clone()))
+        .clock(Arc::new(clock.clone()))
+        .settings(plan.settings())
+        .seed(seed)
+        .build()
+        .unwrap()
+}

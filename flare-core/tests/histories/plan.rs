@@ -1,0 +1,91 @@
+//! Takes a seed; gives what kind of history it is: which faults strike, how many subscriptions
+//! there are, how they want to be told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_backend_memory::MemoryBackend;
+use flare_core::Backend;
+use flare_core::model::SubscriptionSpec;
+use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
+use flare_core::pipeline::Settings;
+use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository};
+
+/// What kind of history it is.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) steps: u32,
+    pub(crate) documents: u32,
+    pub(crate) partition_limit: u32,
+    pub(crate) store_faults: f64,
+    pub(crate) queue_faults: f64,
+    pub(crate) lease_faults: f64,
+    pub(crate) client_faults: f64,
+    pub(crate) crashes: bool,
+    /// Few retries: some notifications are given up.
+    pub(crate) impatient: bool,
+    pub(crate) lanes: u32,
+}
+
+impl Plan {
+    pub(crate) fn new(random: &mut fastrand::Rng) -> Self {
+        // Many histories have some kinds of faults only: what hides behind others shows there.
+        let mut some = |most: f64| if random.bool() { random.f64() * most } else { 0.0 };
+        let (store_faults, queue_faults, client_faults) = (some(0.15), some(0.4), some(0.7));
+        let lease_faults = if random.u8(..4) == 0 { 0.05 } else { 0.0 };
+        Self {
+            steps: random.u32(8..30),
+            documents: random.u32(1..5),
+            partition_limit: random.u32(1..4),
+            store_faults,
+            queue_faults,
+            lease_faults,
+            client_faults,
+            crashes: random.u8(..3) > 0,
+            impatient: random.u8(..6) == 0,
+            lanes: random.u32(1..4),
+        }
+    }
+
+    /// The memory backend behind everything that goes wrong.
+    pub(crate) fn faulty(&self, memory: &MemoryBackend, faults: &FaultPlan, seed: u64) -> Backend {
+        let repository = FaultyRepository::new(memory.repository(), faults.clone());
+        let odds = self.queue_faults;
+        // Its own plan, so that queues lose messages without failing, and the other way round.
+        let trouble = FaultPlan::seeded(seed ^ 1).with_before(odds / 4.0).with_after(odds / 4.0);
+        let queue = FaultyQueue::new(memory.queue(), trouble)
+            .losing(odds)
+            .duplicating(odds)
+            .reordering(odds)
+            .delaying(odds, Duration::from_secs(20));
+        let doubt = FaultPlan::seeded(seed ^ 2).with_before(self.lease_faults);
+        let lease = FaultyLease::new(memory.lease(), doubt)
+            .expiring(self.lease_faults)
+            .dropping_watches(self.lease_faults);
+        Backend::new(Arc::new(repository), Arc::new(queue), Arc::new(lease))
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        settings.partition_limit = self.partition_limit;
+        settings.slots = 2;
+        settings.workers = 1;
+        settings.concurrency = 4;
+        settings
+    }
+
+    pub(crate) fn subscription(&self, number: u32) -> SubscriptionBuilder {
+        let retries = if self.impatient { 2 } else { 100 };
+        let retry = RetryPolicy::builder()
+            .num_retries(retries)
+            .min_delay_target(1)
+            .max_delay_target(8)
+            .build()
+            .unwrap();
+        SubscriptionSpec::post(format!("http://client-{number}.example/{{id}}"))
+            .discard([409])
+            .retry(retry)
+            .concurrency(4)
+            .lanes(self.lanes)
+    }
+}
