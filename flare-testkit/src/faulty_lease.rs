@@ -13,6 +13,7 @@ use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, stream};
 
 use crate::FaultPlan;
+use crate::delay::Delay;
 
 /// A coordination store as bad as they are in the worst of times.
 #[derive(Debug)]
@@ -22,13 +23,6 @@ pub struct FaultyLease {
     expire: f64,
     drop_watch: f64,
     delay: Option<Delay>,
-}
-
-#[derive(Debug)]
-struct Delay {
-    clock: Arc<dyn Clock>,
-    probability: f64,
-    longest: Duration,
 }
 
 impl FaultyLease {
@@ -69,12 +63,8 @@ impl FaultyLease {
     }
 
     async fn before(&self, operation: &'static str) -> Result<()> {
-        if let Some(Delay { clock, probability, longest }) = &self.delay
-            && self.plan.roll(*probability)
-        {
-            let nanos = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-            let late = Duration::from_nanos(self.plan.below(nanos));
-            clock.sleep_until(clock.now() + late).await;
+        if let Some(delay) = &self.delay {
+            delay.strike(&self.plan).await;
         }
         self.plan.before(operation)
     }

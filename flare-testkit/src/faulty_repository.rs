@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::Result;
@@ -12,14 +13,15 @@ use flare_core::model::{
     SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
-    ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite,
-    EpochGrant, JobStore, Listing, Member, OpenPartitions, Opened, Page, Pending, PendingQuery,
-    Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
-    Scan, SubscriptionStore, Undispatched, WriteOutcome,
+    ClaimRows, ClaimUpdate, Clock, ClosePartition, Closed, DocumentHead, DocumentStore,
+    DocumentWrite, EpochGrant, JobStore, Listing, Member, OpenPartitions, Opened, Page, Pending,
+    PendingQuery, Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval,
+    RowStore, RowUpdate, Scan, SubscriptionStore, Undispatched, WriteOutcome,
 };
 use futures::{StreamExt, stream};
 
 use crate::FaultPlan;
+use crate::delay::Delay;
 
 /// The most items a scan gives before it breaks.
 const BREAKS_WITHIN: u64 = 8;
@@ -35,12 +37,27 @@ const BREAKS_WITHIN: u64 = 8;
 pub struct FaultyRepository {
     inner: Arc<dyn Repository>,
     plan: FaultPlan,
+    delay: Option<Delay>,
 }
 
 impl FaultyRepository {
     /// A repository that fails as `plan` says, in front of `inner`.
     pub fn new(inner: Arc<dyn Repository>, plan: FaultPlan) -> Self {
-        Self { inner, plan }
+        Self { inner, plan, delay: None }
+    }
+
+    /// The same; a call is late by up to `longest`, by this clock, with this probability: before
+    /// its effect, and again before its answer.
+    #[must_use]
+    pub fn delaying(mut self, probability: f64, longest: Duration, clock: Arc<dyn Clock>) -> Self {
+        self.delay = Some(Delay { clock, probability, longest });
+        self
+    }
+
+    async fn late(&self) {
+        if let Some(delay) = &self.delay {
+            delay.strike(&self.plan).await;
+        }
     }
 
     async fn one<R>(
@@ -48,8 +65,10 @@ impl FaultyRepository {
         operation: &'static str,
         call: impl Future<Output = Result<R>>,
     ) -> Result<R> {
+        self.late().await;
         self.plan.before(operation)?;
         let answer = call.await;
+        self.late().await;
         self.plan.after(operation)?;
         answer
     }
@@ -64,12 +83,14 @@ impl FaultyRepository {
         F: Future<Output = Vec<Result<R>>>,
     {
         let count = items.len();
+        self.late().await;
         if let Err(error) = self.plan.before(operation) {
             return (0..count).map(|_| Err(error.clone())).collect();
         }
         let failed: Vec<Result<()>> = items.iter().map(|_| self.plan.before(operation)).collect();
         let spared = items.into_iter().zip(&failed).filter(|(_, failed)| failed.is_ok());
         let mut answers = call(spared.map(|(item, _)| item).collect()).await.into_iter();
+        self.late().await;
         if let Err(error) = self.plan.after(operation) {
             return (0..count).map(|_| Err(error.clone())).collect();
         }

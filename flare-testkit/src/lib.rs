@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 mod clock;
+mod delay;
 pub mod delivery;
 mod fault;
 mod faulty_lease;

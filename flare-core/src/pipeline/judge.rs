@@ -96,3 +96,121 @@ fn answered(status: u16, excerpt: &[u8]) -> String {
         text => format!("answered {status}: {text}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::subscription::RetryPolicy;
+    use crate::model::{
+        DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Spread, SubscriptionId,
+        SubscriptionSpec,
+    };
+    use crate::port::FailureKind;
+
+    fn live(r: i64) -> Version {
+        Version::live(Revision::new(r))
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_unix_seconds(1_000)
+    }
+
+    fn attempt(action: Action, holding: Present) -> Attempt {
+        let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
+        let spread = Spread {
+            subscription: SubscriptionId::from_bytes([1; 16]),
+            generation: Generation::new(1),
+            document: DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
+            wanted: live(5),
+        };
+        let row = Row::new(&spread, Timestamp::EPOCH);
+        Attempt { row, version: live(5), action, holding }
+    }
+
+    fn judged(attempt: &Attempt, outcome: DeliveryOutcome, retries: u32) -> Judgement {
+        let retry = RetryPolicy::builder()
+            .num_retries(retries)
+            .min_delay_target(10)
+            .max_delay_target(10)
+            .build()
+            .unwrap();
+        let spec = SubscriptionSpec::post("http://c.example/").discard([409]).retry(retry);
+        let spec = spec.build().unwrap();
+        let dead = DeadLetterId::from_bytes([9; 16]);
+        judge(attempt, &outcome, spec.delivery(), now(), 0.0, dead)
+    }
+
+    #[test]
+    fn the_lists_decide_what_a_status_means() {
+        let create = attempt(Action::Create, Present::No);
+        for (status, verdict) in [
+            (200, Verdict::Success),
+            (204, Verdict::Success),
+            (409, Verdict::Discard),
+            (203, Verdict::Failure),
+            (301, Verdict::Failure),
+            (410, Verdict::Failure),
+            (503, Verdict::Failure),
+        ] {
+            let judgement = judged(&create, DeliveryOutcome::answered(status), 3);
+            assert_eq!(judgement.verdict, verdict, "{status}");
+        }
+    }
+
+    #[test]
+    fn no_answer_is_unknown_only_if_the_request_left() {
+        let create = attempt(Action::Create, Present::No);
+        let broken = |sent| DeliveryOutcome::failed(FailureKind::Broken, "reset", sent);
+        let unknown = judged(&create, broken(true), 3);
+        assert_eq!(unknown.verdict, Verdict::Unknown);
+        assert!(matches!(unknown.effect, RowEffect::Retry { present: Present::Maybe, .. }));
+        let failure = judged(&create, broken(false), 3);
+        assert_eq!(failure.verdict, Verdict::Failure);
+        assert!(matches!(failure.effect, RowEffect::Retry { present: Present::No, .. }));
+    }
+
+    #[test]
+    fn a_failure_is_retried_later_and_counted() {
+        let mut again = attempt(Action::Update, Present::Yes);
+        again.row.attempted = Some(live(5));
+        again.row.attempts = 2;
+        again.row.first_failure = Some(Timestamp::from_unix_seconds(900));
+        let judgement = judged(&again, DeliveryOutcome::answered(500), 5);
+        assert_eq!(
+            judgement.effect,
+            RowEffect::Retry {
+                version: live(5),
+                present: Present::Yes,
+                attempts: 3,
+                due: Timestamp::from_unix_seconds(1_010),
+                first_failure: Some(Timestamp::from_unix_seconds(900)),
+            }
+        );
+    }
+
+    #[test]
+    fn newer_content_starts_counting_anew() {
+        let mut newer = attempt(Action::Update, Present::Yes);
+        newer.row.attempted = Some(live(4));
+        newer.row.attempts = 99;
+        assert_eq!(judged(&newer, DeliveryOutcome::answered(500), 5).attempts, 1);
+    }
+
+    #[test]
+    fn the_last_failure_gives_up_with_everything_that_is_known() {
+        let mut last = attempt(Action::Create, Present::No);
+        last.row.attempted = Some(live(5));
+        last.row.attempts = 1;
+        let mut outcome = DeliveryOutcome::answered(500);
+        if let Reply::Answered { excerpt, .. } = &mut outcome.reply {
+            *excerpt = "no\u{0}pe\n".into();
+        }
+        let judgement = judged(&last, outcome, 1);
+        let RowEffect::GiveUp { version, present, dead } = judgement.effect else {
+            panic!("{judgement:?}");
+        };
+        assert_eq!((version, present), (live(5), Present::No));
+        assert_eq!((dead.attempts, dead.last_status, dead.died_at), (2, Some(500), now()));
+        assert_eq!(dead.last_error.as_deref(), Some("answered 500: nope"));
+    }
+}

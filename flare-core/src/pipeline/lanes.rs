@@ -1,7 +1,7 @@
 //! Takes slots as they are granted and lost, and news of subscriptions; gives each active lane of
 //! those slots a courier. Stops before it starts anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::lane::{self, Lane};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
 use super::stage::{chain, consume};
-use super::stop::{Stop, Stopper, stop};
+use super::stop::{Stopper, stop};
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp};
 use crate::port::QueueName;
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
@@ -45,11 +45,16 @@ struct Tenancy {
     consumers: JoinSet<()>,
     couriers: JoinSet<LaneId>,
     stopper: Stopper,
-    stop: Stop,
-    /// Subscriptions to read again, for they could not be read.
-    unread: Vec<SubscriptionId>,
-    /// All of them are to be read again.
-    sweep: bool,
+    /// When all subscriptions are read next.
+    sweep_at: Timestamp,
+    /// Subscriptions to read again, and when.
+    unread: Option<(Timestamp, BTreeSet<SubscriptionId>)>,
+}
+
+impl Tenancy {
+    fn reread_at(&self) -> Timestamp {
+        self.unread.as_ref().map_or(Timestamp::MAX, |(at, _)| *at)
+    }
 }
 
 /// Who to wake.
@@ -88,47 +93,59 @@ impl Lanes {
 
     /// Follows the ownership until its stream ends.
     pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
+        while let Some(change) = self.work(&mut ownership).await {
+            match change {
+                OwnershipChange::Granted(term) => self.begin(term),
+                OwnershipChange::Lost => self.end(),
+                OwnershipChange::Released(done) => {
+                    // Lost while it drains: then there is nothing left to wait for.
+                    tokio::select! {
+                        biased;
+                        _ = ownership.recv() => {}
+                        () = self.drain() => {}
+                    }
+                    self.end();
+                    drop(done);
+                }
+            }
+        }
+        self.end();
+    }
+
+    /// Keeps the lanes worked until the ownership changes, which interrupts whatever is under way:
+    /// a slow store must not keep requests in flight that are no longer ours to make.
+    async fn work(
+        &mut self,
+        ownership: &mut mpsc::Receiver<OwnershipChange>,
+    ) -> Option<OwnershipChange> {
+        tokio::select! {
+            biased;
+            change = ownership.recv() => change,
+            () = self.tend() => None,
+        }
+    }
+
+    /// Never ends: hears news and looks after what ended or could not be read.
+    async fn tend(&mut self) {
         loop {
             let context = Arc::clone(&self.context);
             let Some(tenancy) = &mut self.tenancy else {
                 // News of lanes that are not ours are not for us.
-                tokio::select! {
-                    biased;
-                    change = ownership.recv() => match change {
-                        Some(change) => self.change(change).await,
-                        None => return,
-                    },
-                    Some(_) = self.news.recv() => {}
-                }
+                self.news.recv().await;
                 continue;
             };
-            let unread = tenancy.sweep || !tenancy.unread.is_empty();
-            let pause = if unread { AGAIN } else { context.settings.rederive_every };
+            let (sweep_at, reread_at) = (tenancy.sweep_at, tenancy.reread_at());
             tokio::select! {
                 biased;
-                change = ownership.recv() => match change {
-                    Some(change) => self.change(change).await,
-                    None => return self.tenancy = None,
-                },
                 Some(id) = self.news.recv() => self.refresh(id).await,
-                Some(ended) = tenancy.couriers.join_next() => self.ended(ended).await,
-                () = context.sleep(pause) => self.catch_up(unread).await,
+                Some(ended) = tenancy.couriers.join_next() => self.ended(ended),
+                () = context.clock.sleep_until(sweep_at) => self.sweep().await,
+                () = context.clock.sleep_until(reread_at) => self.reread().await,
             }
         }
     }
 
-    async fn change(&mut self, change: OwnershipChange) {
-        match change {
-            OwnershipChange::Granted(term) => self.begin(term).await,
-            OwnershipChange::Lost => self.end(),
-            OwnershipChange::Released(done) => {
-                self.drain().await;
-                drop(done);
-            }
-        }
-    }
-
-    async fn begin(&mut self, term: Term) {
+    fn begin(&mut self, term: Term) {
         self.end();
         let (stopper, stop) = stop();
         let mut consumers = JoinSet::new();
@@ -138,10 +155,14 @@ impl Lanes {
             let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
             consumers.spawn(consume(Arc::clone(&self.context), queue, stop.clone(), work));
         }
-        let couriers = JoinSet::new();
-        let (unread, sweep) = (Vec::new(), true);
-        self.tenancy = Some(Tenancy { term, consumers, couriers, stopper, stop, unread, sweep });
-        self.catch_up(true).await;
+        self.tenancy = Some(Tenancy {
+            term,
+            consumers,
+            couriers: JoinSet::new(),
+            stopper,
+            sweep_at: self.context.now(),
+            unread: None,
+        });
     }
 
     /// Ends at once: requests in flight are dropped, their outcome unknown.
@@ -152,7 +173,7 @@ impl Lanes {
 
     /// Takes no more work and finishes what is in flight, within the limit.
     async fn drain(&mut self) {
-        let Some(mut tenancy) = self.tenancy.take() else { return };
+        let Some(tenancy) = &mut self.tenancy else { return };
         tenancy.stopper.stop();
         self.directory.with(|lanes| lanes.values().for_each(|worked| worked.stopper.stop()));
         let all = async {
@@ -166,34 +187,45 @@ impl Lanes {
                 warn!("requests still in flight are dropped; they are made again at the next start");
             }
         }
-        self.directory.with(BTreeMap::clear);
     }
 
-    /// Reads again what could not be read, or everything: news may have been lost.
-    async fn catch_up(&mut self, only_unread: bool) {
-        let Some(tenancy) = &mut self.tenancy else { return };
-        let unread = std::mem::take(&mut tenancy.unread);
-        if tenancy.sweep || !only_unread {
-            tenancy.sweep = false;
-            if let Err(error) = self.sweep().await {
+    /// Reads all subscriptions: at the start, and now and then, for news may have been lost.
+    async fn sweep(&mut self) {
+        let context = Arc::clone(&self.context);
+        let pause = match self.adopt_all().await {
+            Ok(()) => context.jittered(context.settings.rederive_every),
+            Err(error) => {
                 warn!(error = %chain(&error), "could not read the subscriptions, will retry");
-                if let Some(tenancy) = &mut self.tenancy {
-                    tenancy.sweep = true;
-                }
+                AGAIN
             }
-        }
-        for id in unread {
-            self.refresh(id).await;
+        };
+        if let Some(tenancy) = &mut self.tenancy {
+            tenancy.sweep_at = context.now() + pause;
         }
     }
 
-    async fn sweep(&mut self) -> Result<()> {
+    async fn adopt_all(&mut self) -> Result<()> {
         let context = Arc::clone(&self.context);
         let mut all = context.repository.scan_subscriptions(None);
         while let Some(subscription) = all.next().await {
             self.adopt(subscription?).await?;
         }
         Ok(())
+    }
+
+    async fn reread(&mut self) {
+        let unread = self.tenancy.as_mut().and_then(|tenancy| tenancy.unread.take());
+        for id in unread.map(|(_, ids)| ids).unwrap_or_default() {
+            self.refresh(id).await;
+        }
+    }
+
+    /// Reads a subscription again in a while.
+    fn later(&mut self, ids: impl IntoIterator<Item = SubscriptionId>) {
+        let at = self.context.now() + AGAIN;
+        if let Some(tenancy) = &mut self.tenancy {
+            tenancy.unread.get_or_insert((at, BTreeSet::new())).1.extend(ids);
+        }
     }
 
     /// Reads a subscription again and works it as it now wants to be worked.
@@ -208,9 +240,7 @@ impl Lanes {
         };
         if let Err(error) = outcome {
             warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
-            if let Some(tenancy) = &mut self.tenancy {
-                tenancy.unread.push(id);
-            }
+            self.later([id]);
         }
     }
 
@@ -267,9 +297,6 @@ impl Lanes {
 
     fn start(&mut self, id: LaneId, subscription: &Arc<Subscription>, resource: Arc<Resource>) {
         let Some(tenancy) = &mut self.tenancy else { return };
-        if tenancy.stop.is_requested() {
-            return;
-        }
         let (stopper, stop) = stop();
         let (updates, newest) = watch::channel(Arc::clone(subscription));
         let wake = Arc::new(Notify::new());
@@ -300,7 +327,7 @@ impl Lanes {
     }
 
     /// A lane ended: by a wish that may have changed meanwhile, or by a fault. Looked at again.
-    async fn ended(&mut self, ended: std::result::Result<LaneId, tokio::task::JoinError>) {
+    fn ended(&mut self, ended: std::result::Result<LaneId, tokio::task::JoinError>) {
         let subscriptions = match ended {
             Ok(lane) => {
                 self.directory.with(|lanes| lanes.remove(&lane));
@@ -319,10 +346,8 @@ impl Lanes {
                 })
             }
         };
-        if let Some(tenancy) = &mut self.tenancy {
-            // Not at once: a lane that ends as soon as it starts must not make us spin.
-            tenancy.unread.extend(subscriptions);
-        }
+        // Not at once: a lane that ends as soon as it starts must not make us spin.
+        self.later(subscriptions);
     }
 }
 

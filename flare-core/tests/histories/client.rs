@@ -63,7 +63,7 @@ impl Clients {
             random: fastrand::Rng::with_seed(seed),
             faults: plan.client_faults,
             loses_lanes: plan.lease_faults > 0.0,
-            late: plan.lease_faults > 0.0 || plan.store_faults > 0.0,
+            late: plan.lease_faults > 0.0 || plan.store_faults > 0.0 || plan.delays > 0.0,
             known: BTreeMap::new(),
             violations: Vec::new(),
             crashes: 0,

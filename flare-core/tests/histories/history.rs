@@ -68,7 +68,7 @@ impl History {
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let faults =
             FaultPlan::seeded(seed).with_before(plan.store_faults).with_after(plan.store_faults);
-        let backend = plan.faulty(&memory, &faults, seed);
+        let backend = plan.faulty(&memory, &faults, &clock, seed);
         let clients = Clients::new(clock.clone(), seed, &plan, log);
         let (flare, _) = build(&plan, &backend, &clients, &clock, seed);
         Self {
@@ -124,7 +124,8 @@ impl History {
     async fn create_resource(&mut self) {
         for _ in 0..100 {
             let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
-            let created = self.flare.create_resource(new).await;
+            let flare = self.flare.clone();
+            let created = self.in_time(flare.create_resource(new)).await;
             // An error may come after the effect: then it is there, under an id we do not know.
             if let Ok(resource) = created {
                 self.resource = Some(resource);
@@ -199,7 +200,9 @@ impl History {
 
     async fn put(&mut self) {
         let (url, revision) = (self.url(), self.next_revision());
-        let answer = self.flare.put_json(&url, format!("{{\"rev\":{revision}}}")).await;
+        let flare = self.flare.clone();
+        let put = flare.put_json(&url, format!("{{\"rev\":{revision}}}"));
+        let answer = self.in_time(put).await;
         self.note(format_args!("put {url} {revision}: {answer:?}"));
         self.accept(url, Version::live(revision.into()), answer);
     }
@@ -209,7 +212,8 @@ impl History {
         let many: Vec<(String, i64)> =
             (0..count).map(|_| (self.url(), self.next_revision())).collect();
         let documents = many.iter().map(|(url, rev)| (url.clone(), format!("{{\"rev\":{rev}}}")));
-        let answers = self.flare.put_documents(documents).await;
+        let flare = self.flare.clone();
+        let answers = self.in_time(flare.put_documents(documents)).await;
         self.note(format_args!("put {many:?}: {answers:?}"));
         for ((url, revision), answer) in many.into_iter().zip(answers) {
             self.accept(url, Version::live(revision.into()), answer);
@@ -220,7 +224,8 @@ impl History {
         let url = self.url();
         let named = self.random.bool().then(|| self.next_revision());
         let shown = named.map(|revision| revision.to_string());
-        let answer = self.flare.delete_document(&url, shown.as_deref()).await;
+        let flare = self.flare.clone();
+        let answer = self.in_time(flare.delete_document(&url, shown.as_deref())).await;
         self.note(format_args!("delete {url} {named:?}: {answer:?}"));
         if let Some(revision) = named {
             self.accept(url, Version::gone(revision.into()), answer);
@@ -244,9 +249,10 @@ impl History {
         if self.subscriptions.len() >= 4 {
             return;
         }
-        let Some(resource) = &self.resource else { return };
+        let Some(resource) = self.resource.clone() else { return };
         let spec = self.plan.subscription(self.random.u32(..));
-        let created = self.flare.create_subscription(&resource.id, spec).await;
+        let flare = self.flare.clone();
+        let created = self.in_time(flare.create_subscription(&resource.id, spec)).await;
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
         if let Ok(subscription) = created {
             let mut stored = BTreeMap::new();
@@ -281,6 +287,21 @@ impl History {
     async fn turns(&self, count: u32) {
         for _ in 0..count {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets as much time pass as something takes.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.turns(TURNS) => {}
+            }
+            if let Some(next) = self.clock.next_deadline() {
+                self.clock.advance_to(next);
+            }
         }
     }
 

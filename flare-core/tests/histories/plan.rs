@@ -9,7 +9,7 @@ use flare_core::Backend;
 use flare_core::model::SubscriptionSpec;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::pipeline::Settings;
-use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository};
+use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
 /// What kind of history it is.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Plan {
     pub(crate) documents: u32,
     pub(crate) partition_limit: u32,
     pub(crate) store_faults: f64,
+    /// Store calls that take their time: anything may happen before or after their effect.
+    pub(crate) delays: f64,
     pub(crate) queue_faults: f64,
     pub(crate) lease_faults: f64,
     pub(crate) client_faults: f64,
@@ -38,6 +40,7 @@ impl Plan {
             documents: random.u32(1..5),
             partition_limit: random.u32(1..4),
             store_faults,
+            delays: if random.bool() { 0.3 } else { 0.0 },
             queue_faults,
             lease_faults,
             client_faults,
@@ -48,8 +51,18 @@ impl Plan {
     }
 
     /// The memory backend behind everything that goes wrong.
-    pub(crate) fn faulty(&self, memory: &MemoryBackend, faults: &FaultPlan, seed: u64) -> Backend {
-        let repository = FaultyRepository::new(memory.repository(), faults.clone());
+    pub(crate) fn faulty(
+        &self,
+        memory: &MemoryBackend,
+        faults: &FaultPlan,
+        clock: &ManualClock,
+        seed: u64,
+    ) -> Backend {
+        let repository = FaultyRepository::new(memory.repository(), faults.clone()).delaying(
+            self.delays,
+            Duration::from_millis(700),
+            Arc::new(clock.clone()),
+        );
         let odds = self.queue_faults;
         // Its own plan, so that queues lose messages without failing, and the other way round.
         let trouble = FaultPlan::seeded(seed ^ 1).with_before(odds / 4.0).with_after(odds / 4.0);
@@ -58,10 +71,16 @@ impl Plan {
             .duplicating(odds)
             .reordering(odds)
             .delaying(odds, Duration::from_secs(20));
-        let doubt = FaultPlan::seeded(seed ^ 2).with_before(self.lease_faults);
-        let lease = FaultyLease::new(memory.lease(), doubt)
-            .expiring(self.lease_faults)
-            .dropping_watches(self.lease_faults);
+        // A lease that ends before its time says so at once: what nobody is told, nobody can bear.
+        let (errors, ends) = if seed.is_multiple_of(2) {
+            (self.lease_faults, 0.0)
+        } else {
+            (0.0, self.lease_faults)
+        };
+        let lease =
+            FaultyLease::new(memory.lease(), FaultPlan::seeded(seed ^ 2).with_before(errors))
+                .expiring(ends)
+                .dropping_watches(self.lease_faults);
         Backend::new(Arc::new(repository), Arc::new(queue), Arc::new(lease))
     }
 
