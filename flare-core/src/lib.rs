@@ -5,6 +5,7 @@ mod error;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod model;
+pub mod observe;
 pub mod pipeline;
 pub mod port;
 

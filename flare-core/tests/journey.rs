@@ -378,6 +378,7 @@ async fn wrong_input_is_explained() {
         (hook("b").filter("true"), "filter"),
         (hook("b").backfill(true), "backfill"),
         (hook("b").ttl(Duration::from_secs(1)), "delivery.ttl"),
+        (hook("b").lanes(1_000), "delivery.lanes"),
     ];
     for (spec, field) in unsupported {
         let error = flare.create_subscription(&resource.id, spec).await.unwrap_err();

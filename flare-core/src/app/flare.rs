@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::broadcast;
+use tracing::{Instrument, debug_span};
 
 use super::backend::Backend;
 use super::builder::FlareBuilder;
@@ -16,6 +17,7 @@ use crate::model::{
     ResourceState, Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus,
     TraceContext, subscription::Mode,
 };
+use crate::observe;
 use crate::pipeline::Event;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest, Wish, find_resource};
@@ -93,6 +95,7 @@ impl Flare {
         let invalid = |invalid| Error::invalid(OPERATION, invalid);
         let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
         check_supported(&spec).map_err(invalid)?;
+        self.check_lanes(&spec).map_err(invalid)?;
         let parent = self.active_resource(OPERATION, *resource).await?;
         let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
         spec.check_placeholders(&wildcards).map_err(invalid)?;
@@ -184,7 +187,7 @@ impl Flare {
             trace: None,
         };
         let changes = documents.into_iter().map(change).collect();
-        self.inner.ingest.accept("put_documents", changes).await
+        self.accept("put_documents", changes).await
     }
 
     /// Says that a document is gone, as of the revision named or the newest one stored.
@@ -202,8 +205,17 @@ impl Flare {
     }
 
     async fn one(&self, operation: &'static str, change: Change) -> Result<DocumentChange> {
-        let answer = self.inner.ingest.accept(operation, vec![change]).await.pop();
+        let answer = self.accept(operation, vec![change]).await.pop();
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, operation)))
+    }
+
+    async fn accept(
+        &self,
+        operation: &'static str,
+        changes: Vec<Change>,
+    ) -> Vec<Result<DocumentChange>> {
+        let span = debug_span!(observe::PUT, documents = changes.len());
+        self.inner.ingest.accept(operation, changes).instrument(span).await
     }
 
     /// Reads the newest version of a document; one that is deleted is not found.
@@ -244,6 +256,17 @@ impl Flare {
             }
             context.sleep(LOOK).await;
         }
+    }
+
+    /// A lane without a request of its own would never send anything.
+    fn check_lanes(&self, spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
+        let options = spec.delivery();
+        let concurrency = options.concurrency().unwrap_or(self.context().settings.concurrency);
+        if u32::from(options.lanes()) > concurrency {
+            let reason = format!("must not exceed the concurrency of {concurrency}");
+            return Err(Invalid::new("delivery.lanes", reason));
+        }
+        Ok(())
     }
 
     async fn active_resource(&self, operation: &'static str, id: ResourceId) -> Result<Resource> {

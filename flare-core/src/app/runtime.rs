@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{Instrument, debug_span, info, warn};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::lanes::Lanes;
 use crate::pipeline::ownership::own_all_slots;
@@ -49,12 +50,17 @@ impl Runtime {
             () = &mut shutdown => None,
             ended = loops.join_next() => ended,
         };
-        if let Some(Err(error)) = ended {
-            // A loop never ends by itself: this is a fault of ours, and half a Flare helps nobody.
-            return Err(Error::new(ErrorKind::Internal, "run")
-                .detail("a loop failed")
-                .source(error));
-        }
+        // A loop never ends by itself: if one does, that is a fault of ours, and the host learns it.
+        let outcome = match ended {
+            None => Ok(()),
+            Some(ended) => {
+                let fault = Error::new(ErrorKind::Internal, "run").detail("a loop ended by itself");
+                Err(match ended {
+                    Ok(()) => fault,
+                    Err(panic) => fault.source(panic),
+                })
+            }
+        };
         info!("flare drains");
         stopper.stop();
         let drained = async { while loops.join_next().await.is_some() {} };
@@ -64,7 +70,7 @@ impl Runtime {
             () = drained => info!("flare is drained"),
             () = self.context.sleep(limit) => warn!("flare did not drain in time"),
         }
-        Ok(())
+        outcome
     }
 
     fn start(&self, stop: &Stop) -> JoinSet<()> {
@@ -72,10 +78,16 @@ impl Runtime {
         let context = || Arc::clone(&self.context);
         for _ in 0..self.context.settings.workers {
             let shared = context();
-            let work = async move |tasks: Vec<Task>| partition(&shared, tasks).await;
+            let work = async move |tasks: Vec<Task>| {
+                let span = debug_span!(observe::PARTITION, tasks = tasks.len());
+                partition(&shared, tasks).instrument(span).await
+            };
             loops.spawn(consume(context(), QueueName::Partition, stop.clone(), work));
             let shared = context();
-            let work = async move |tasks: Vec<Task>| spread_tasks(&shared, tasks).await;
+            let work = async move |tasks: Vec<Task>| {
+                let span = debug_span!(observe::SPREAD, tasks = tasks.len());
+                spread_tasks(&shared, tasks).instrument(span).await
+            };
             loops.spawn(consume(context(), QueueName::Spread, stop.clone(), work));
         }
         loops.spawn(reconcile(context(), stop.clone()));
