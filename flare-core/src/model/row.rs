@@ -227,6 +227,10 @@ impl Row {
         if self.settled >= Some(effect.version()) {
             return Applied::Overtaken;
         }
+        // What was given up later stays on the list, with its own details.
+        if matches!(effect, RowEffect::GiveUp { version, .. } if self.given_up > Some(version)) {
+            return Applied::Overtaken;
+        }
         self.epoch = epoch;
         self.take(effect);
         Applied::Done
@@ -303,7 +307,7 @@ impl Row {
                 self.first_failure = first_failure;
             }
             RowEffect::GiveUp { version, present, dead } => {
-                self.given_up = self.given_up.max(Some(version));
+                self.given_up = Some(version);
                 self.present = present;
                 self.dead = Some(dead);
                 self.attempts = 0;

@@ -136,6 +136,15 @@ fn giving_up_ends_pending_until_something_newer() {
 }
 
 #[test]
+fn an_older_version_given_up_late_does_not_hide_a_newer_one() {
+    let mut row = row(live(2));
+    row.apply(MINE, give_up(live(2)));
+    let before = row.clone();
+    assert_eq!(row.apply(MINE, give_up(live(1))), Applied::Overtaken);
+    assert_eq!(row, before);
+}
+
+#[test]
 fn replay_makes_it_due_now_as_often_as_it_dies() {
     let mut row = row(live(1));
     for round in 0..3 {

@@ -139,6 +139,11 @@ impl History {
             Some(row) if row.settled.is_some_and(|settled| settled >= version) => {
                 Applied::Overtaken
             }
+            Some(row)
+                if matches!(effect, RowEffect::GiveUp { .. }) && row.given_up > Some(version) =>
+            {
+                Applied::Overtaken
+            }
             Some(row) => {
                 (row.epoch, row.present, row.attempts, row.attempted) = (epoch, present, 0, None);
                 match effect {
@@ -152,7 +157,7 @@ impl History {
                         (row.attempts, row.attempted, row.due) = (attempts, Some(version), due);
                     }
                     _ => {
-                        row.given_up = row.given_up.max(Some(version));
+                        row.given_up = Some(version);
                         row.dead = Some(letter);
                     }
                 }

@@ -21,7 +21,8 @@ use crate::port::{Listing, Page, Scan};
 ///   time. It never touches settled, given up, present or epoch. Repeating it changes nothing.
 /// - **RR3** `apply_rows` does to each row what [`Row::apply`] says, in one conditional write on
 ///   `row.epoch ≤ epoch` and `row.settled < version`, storing the epoch: a cut-off owner
-///   overwrites nothing of its successor's, and settled versions only rise.
+///   overwrites nothing of its successor's, and settled and given up versions only rise. An
+///   effect that is both late and fenced is fenced.
 /// - **RR4** Settling, retrying and giving up are kept apart from a spread that runs at the same
 ///   time: neither loses what the other wrote.
 /// - **RR5** `pending_rows` gives the pending rows of the subscription within the bucket range
