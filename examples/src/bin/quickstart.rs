@@ -5,18 +5,22 @@
 use std::error::Error;
 use std::time::Duration;
 
-use axum::Json;
-use axum::routing::post;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::http::Guard;
+use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{NewResource, SubscriptionSpec};
-use serde_json::{Value, json};
+use flare_examples::client::Client;
+use serde_json::json;
 use tokio::sync::oneshot;
+
+const ADA: &str = "http://api.example.com/users/ada";
+const BOB: &str = "http://api.example.com/users/bob";
+const LIMIT: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let hook = start_client().await?;
+    let mut client = Client::start().await?;
 
     // Loopback addresses are refused unless they are allowed: clients are usually elsewhere.
     let (flare, runtime) = Flare::builder(MemoryBackend::new())
@@ -25,30 +29,54 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
 
+    // Which documents there are, and which field says which version of one is newer.
     let users =
         NewResource::new("http://api.example.com/users/{id}").change("updatedAt", "rfc3339");
     let users = flare.create_resource(users).await?;
     println!("resource      {}", users.endpoint);
-    let subscription = SubscriptionSpec::post(format!("{hook}/users/{{id}}"));
-    flare.create_subscription(&users.id, subscription).await?;
-    println!("subscription  {hook}/users/{{id}}\n");
 
-    let ada = "http://api.example.com/users/ada";
-    let bob = "http://api.example.com/users/bob";
+    // Who wants to be told. A failed request is made again after a second.
+    let hook = format!("{}/users/{{id}}", client.url);
+    let retry = RetryPolicy::builder().num_retries(30).min_delay_target(1).max_delay_target(1);
+    let subscription = SubscriptionSpec::post(&hook).retry(retry.build()?);
+    flare.create_subscription(&users.id, subscription).await?;
+    println!("subscription  POST {hook}");
+
+    println!("\nA new version is told, the same or an older one is not:");
     for (url, name, at) in [
-        (ada, "Ada", "2024-05-01T10:00:00Z"),
-        (bob, "Bob", "2024-05-01T10:00:01Z"),
-        (ada, "Ada Lovelace", "2024-05-01T10:00:02Z"),
-        (ada, "Ada Lovelace", "2024-05-01T12:00:02+02:00"),
-        (ada, "Ada", "2024-05-01T10:00:00Z"),
+        (ADA, "Ada", "2024-05-01T10:00:00Z"),
+        (BOB, "Bob", "2024-05-01T10:00:01Z"),
+        (ADA, "Ada Lovelace", "2024-05-01T10:00:02Z"),
+        (ADA, "Ada Lovelace", "2024-05-01T12:00:02+02:00"),
+        (ADA, "Ada", "2024-05-01T10:00:00Z"),
     ] {
-        let change = flare.put_document(url, &json!({ "name": name, "updatedAt": at })).await?;
-        println!("put           {url} at {at}: {}", change.as_str());
-        flare.settled(Duration::from_secs(5)).await?;
+        put(&flare, url, name, at).await?;
+        settle(&flare, &mut client).await?;
     }
-    let change = flare.delete_document(bob, None).await?;
-    println!("delete        {bob}: {}", change.as_str());
-    flare.settled(Duration::from_secs(5)).await?;
+    let change = flare.delete_document(BOB, None).await?;
+    println!("delete  {BOB}: {}", change.as_str());
+    settle(&flare, &mut client).await?;
+
+    println!("\nA client that was down gets the newest version, once:");
+    client.set_down(true);
+    put(&flare, ADA, "Ada King", "2024-05-02T10:00:00Z").await?;
+    if let Some(missed) = client.hear().await {
+        println!("    -> {missed}");
+    }
+    put(&flare, ADA, "Countess Ada", "2024-05-02T10:00:01Z").await?;
+    put(&flare, ADA, "Countess Ada King", "2024-05-02T10:00:02Z").await?;
+    put(&flare, ADA, "Ada, Countess of Lovelace", "2024-05-02T10:00:03Z").await?;
+    client.set_down(false);
+    println!("        the client is back");
+    settle(&flare, &mut client).await?;
+
+    println!("\nWhat cannot work is refused, with the field and the reason:");
+    if let Err(error) = flare.create_resource(NewResource::new("http://api.example.com/me")).await {
+        println!("{error}");
+    }
+    if let Err(error) = flare.put_document(ADA, &json!({ "updatedAt": "yesterday" })).await {
+        println!("{error}");
+    }
 
     let _ = stop.send(());
     running.await??;
@@ -56,17 +84,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A client that prints what it is told; gives its address.
-async fn start_client() -> Result<String, Box<dyn Error>> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let app = axum::Router::new().route("/users/{id}", post(told));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    Ok(format!("http://{address}"))
+async fn put(flare: &Flare, url: &str, name: &str, at: &str) -> Result<(), flare_core::Error> {
+    let change = flare.put_document(url, &json!({ "name": name, "updatedAt": at })).await?;
+    println!("put     {url} at {at}: {}", change.as_str());
+    Ok(())
 }
 
-async fn told(Json(notification): Json<Value>) {
-    let field = |name: &str| notification[name].as_str().unwrap_or_default().to_owned();
-    let name = notification["document"]["name"].as_str().unwrap_or_default();
-    println!("    -> client told: {} {} ({name})", field("action"), field("id"));
+/// Waits until every client has everything; prints what ours was told.
+async fn settle(flare: &Flare, client: &mut Client) -> Result<(), flare_core::Error> {
+    flare.settled(LIMIT).await?;
+    for sentence in client.heard() {
+        println!("    -> {sentence}");
+    }
+    Ok(())
 }

@@ -1,0 +1,5 @@
+#![doc = include_str!("../../README.md")]
+
+pub mod accounts;
+pub mod client;
+pub mod custom_queue;
