@@ -211,6 +211,8 @@ impl Courier {
         if !self.ending {
             self.begin_sends();
             self.begin_load();
+            // What needed no telling waits to be stored now, and nothing else would wake us.
+            self.begin_store();
         }
     }
 
