@@ -66,6 +66,8 @@ struct Courier {
     look: bool,
     /// Rows were passed over because they were busy: look again once one is not.
     look_after_store: bool,
+    /// Something was stored while rows were being loaded: what was busy then may not be now.
+    stored_meanwhile: bool,
     /// Look then at the latest.
     look_at: Timestamp,
     load_failures: u32,
@@ -107,6 +109,7 @@ impl Courier {
             busy: HashSet::new(),
             look: true,
             look_after_store: false,
+            stored_meanwhile: false,
             look_at,
             load_failures: 0,
             store_failures: 0,
@@ -254,6 +257,7 @@ impl Courier {
         }
         self.look = false;
         self.look_after_store = false;
+        self.stored_meanwhile = false;
         self.loading = Some(load(self.lane.clone(), self.busy.clone(), window).boxed());
     }
 
@@ -366,7 +370,8 @@ impl Courier {
             // Paused, suspended or deleted meanwhile: what is loaded is not sent.
             return;
         }
-        self.look |= load.more;
+        // A row passed over may have been stored while we loaded: nobody else would look again.
+        self.look |= load.more || load.skipped && self.stored_meanwhile;
         self.look_after_store |= load.skipped;
         if let Some(due) = load.next_due {
             self.look_by(self.lane.term.local_time(due));
@@ -431,8 +436,9 @@ impl Courier {
         for url in &flushed.done {
             self.busy.remove(url);
         }
-        if !flushed.done.is_empty() && self.look_after_store {
-            self.look = true;
+        if !flushed.done.is_empty() {
+            self.look |= self.look_after_store;
+            self.stored_meanwhile = true;
         }
         if let Some(due) = flushed.next_due {
             self.look_by(self.lane.term.local_time(due));
