@@ -1,15 +1,15 @@
 //! How one change travels, in travel order:
 //!
-//! 1. [`ingest`]: a put or delete becomes one atomic conditional write, which decides whether
+//! 1. `ingest`: a put or delete becomes one atomic conditional write, which decides whether
 //!    anything changed. The document is *undispatched* from then on.
-//! 2. [`partition`]: finds the partitions of the document's resource.
-//! 3. [`spread`]: writes a row per subscription of a partition, then wakes the lanes ([`wake`]).
-//! 4. [`lanes`] and [`lane`]: the owner of a lane ([`ownership`]) loads its due rows, composes
-//!    the request ([`compose`]), makes the attempt, judges it ([`judge`], [`backoff`]) and stores
+//! 2. `partition`: finds the partitions of the document's resource.
+//! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
+//! 4. `lanes` and `lane`: the owner of a lane (`ownership`) loads its due rows, composes
+//!    the request (`compose`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
 //!
-//! [`stage`] is the loop between a queue and a stage, [`task`] what they say to each other, and
-//! [`reconcile`] finds what was lost between them. Queues only wake; documents and rows are the
+//! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
+//! `reconcile` finds what was lost between them. Queues only wake; documents and rows are the
 //! truth, so every arrow may be lost, doubled or late.
 
 pub(crate) mod backoff;
