@@ -167,7 +167,7 @@ pub struct Row {
     pub attempted: Option<Version>,
     /// When the next attempt may be made.
     pub due: Timestamp,
-    /// When the first attempt since the row became pending failed.
+    /// When the first attempt at `attempted` failed.
     pub first_failure: Option<Timestamp>,
     /// Since when it is pending, by the store's clock.
     pub since: Timestamp,

@@ -46,6 +46,11 @@ impl Context {
         }
     }
 
+    /// How many items a store takes at a time.
+    pub(crate) fn batch_limit(&self) -> usize {
+        self.repository.facts().max_batch.max(1)
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -10,17 +10,13 @@ use tracing::warn;
 
 use super::context::Context;
 use super::stage::chain;
-use super::task::{DocumentVersion, Task};
+use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     ChangeRule, Content, DocumentChange, DocumentKey, DocumentUrl, Invalid, Resource, ResourceId,
     TraceContext,
 };
 use crate::port::{DocumentWrite, Outgoing, QueueName, WriteOutcome};
-
-/// Documents in one partition task: far below any queue's payload limit even with the longest
-/// URLs.
-const DOCUMENTS_PER_TASK: usize = 50;
 
 /// One put or delete, as the origin asks for it.
 #[derive(Debug, Clone)]
@@ -74,7 +70,7 @@ impl Ingest {
                 Err(error) => answers.push(Some(Err(error))),
             }
         }
-        let limit = self.context.repository.facts().max_batch.max(1);
+        let limit = self.context.batch_limit();
         let mut changed = Vec::new();
         while !writes.is_empty() {
             let rest = writes.split_off(limit.min(writes.len()));

@@ -64,9 +64,9 @@ pub(crate) fn judge(
         return Judgement { verdict, effect, error: None, attempts: 0 };
     }
     // Newer content starts counting anew.
-    let before = if row.attempted == Some(version) { row.attempts } else { 0 };
-    let attempts = before.saturating_add(1);
-    let first_failure = row.first_failure.unwrap_or(now);
+    let again = row.attempted == Some(version);
+    let attempts = if again { row.attempts.saturating_add(1) } else { 1 };
+    let first_failure = row.first_failure.filter(|_| again).unwrap_or(now);
     let effect = match backoff::delay(options.retry(), attempts, random) {
         Some(delay) => RowEffect::Retry {
             version,
@@ -193,7 +193,11 @@ mod tests {
         let mut newer = attempt(Action::Update, Present::Yes);
         newer.row.attempted = Some(live(4));
         newer.row.attempts = 99;
-        assert_eq!(judged(&newer, DeliveryOutcome::answered(500), 5).attempts, 1);
+        newer.row.first_failure = Some(Timestamp::EPOCH);
+        let judgement = judged(&newer, DeliveryOutcome::answered(500), 5);
+        assert_eq!(judgement.attempts, 1);
+        let RowEffect::Retry { first_failure, .. } = judgement.effect else { panic!() };
+        assert_eq!(first_failure, Some(now()));
     }
 
     #[test]

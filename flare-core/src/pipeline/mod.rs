@@ -13,6 +13,7 @@
 //! truth, so every arrow may be lost, doubled or late.
 
 pub(crate) mod backoff;
+pub(crate) mod batch;
 pub(crate) mod compose;
 pub(crate) mod context;
 pub(crate) mod event;

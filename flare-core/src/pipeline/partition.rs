@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::batch::batches;
 use super::context::Context;
 use super::spread::spread;
-use super::task::{DocumentVersion, Task};
+use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{DocumentKey, DocumentUrl, PartitionId, ResourceId, Version};
 use crate::port::{OpenPartitions, Opened, Outgoing, QueueName};
@@ -46,8 +47,13 @@ async fn dispatched(
     documents: &BTreeMap<DocumentUrl, Version>,
 ) -> Result<()> {
     let key = |url: &DocumentUrl| DocumentKey::new(resource, url.clone());
-    let versions = documents.iter().map(|(url, version)| (key(url), *version)).collect();
-    context.repository.mark_dispatched(versions).await.into_iter().collect()
+    let versions = documents.iter().map(|(url, version)| (key(url), *version));
+    for versions in batches(context.batch_limit(), versions) {
+        for marked in context.repository.mark_dispatched(versions).await {
+            marked?;
+        }
+    }
+    Ok(())
 }
 
 async fn open(
@@ -61,7 +67,10 @@ async fn open(
         version: *version,
         partitions: partitions.to_vec(),
     };
-    let opened = context.repository.open_partitions(documents.iter().map(open).collect()).await;
+    let mut opened = Vec::with_capacity(documents.len());
+    for opens in batches(context.batch_limit(), documents.iter().map(open)) {
+        opened.extend(context.repository.open_partitions(opens).await);
+    }
     let mut by_partition: BTreeMap<PartitionId, Vec<DocumentVersion>> = BTreeMap::new();
     let mut failed = None;
     for ((url, version), opened) in documents.into_iter().zip(opened) {
@@ -79,7 +88,10 @@ async fn open(
     }
     let mut messages = Vec::with_capacity(by_partition.len());
     for (partition, documents) in by_partition {
-        messages.push(Outgoing::new(Task::Spread { resource, partition, documents }.encode()?));
+        for documents in documents.chunks(DOCUMENTS_PER_TASK) {
+            let task = Task::Spread { resource, partition, documents: documents.to_vec() };
+            messages.push(Outgoing::new(task.encode()?));
+        }
     }
     context.announce(&QueueName::Spread, messages).await?;
     failed.map_or(Ok(()), Err)

@@ -24,7 +24,8 @@ const BUSY: u64 = 1_000;
 pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     let every = context.settings.reconcile_every;
     // At the start nobody of ours is working on anything: all of it counts as lost.
-    let mut until = context.now();
+    let mut until = Timestamp::MAX;
+    let mut ahead = None;
     loop {
         let round = tokio::select! {
             biased;
@@ -41,7 +42,24 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
             () = stop.requested() => return,
             () = context.sleep(context.jittered(every)) => {}
         }
-        until = context.now() - every;
+        if ahead.is_none() {
+            ahead = store_ahead(&context).await;
+        }
+        // The store judges by its own clock how old a change is.
+        let now = context.now().unix_nanos().saturating_add(ahead.unwrap_or(0));
+        until = Timestamp::from_unix_nanos(now) - every;
+    }
+}
+
+/// How far the store's clock is ahead of ours, in nanoseconds. Costs an epoch, so it is asked once.
+async fn store_ahead(context: &Context) -> Option<i64> {
+    let before = context.now();
+    match context.repository.next_epoch().await {
+        Ok(drawn) => Some(drawn.at.unix_nanos().saturating_sub(before.unix_nanos())),
+        Err(error) => {
+            warn!(error = %chain(&error), "could not ask for the store's time");
+            None
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::batch::batches;
 use super::context::Context;
 use super::partition::{answers_of, group};
 use super::task::Task;
@@ -40,9 +41,10 @@ async fn one_partition(
         version,
         partition,
     };
-    let closes = documents.into_iter().map(close).collect();
-    for closed in context.repository.close_partitions(closes).await {
-        closed?;
+    for closes in batches(context.batch_limit(), documents.into_iter().map(close)) {
+        for closed in context.repository.close_partitions(closes).await {
+            closed?;
+        }
     }
     Ok(())
 }
@@ -55,7 +57,7 @@ pub(super) async fn spread(
     documents: &BTreeMap<DocumentUrl, Version>,
 ) -> Result<()> {
     let members = context.repository.members(resource, partition).await?;
-    let limit = context.repository.facts().max_batch.max(1);
+    let limit = context.batch_limit();
     let mut rows = Vec::with_capacity(limit.min(members.len() * documents.len()));
     for member in &members {
         for (url, version) in documents {

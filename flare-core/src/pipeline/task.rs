@@ -12,6 +12,9 @@ use crate::model::{
 /// The format written today. Version N reads N and N − 1.
 const FORMAT: u32 = 1;
 
+/// Documents in one task: far below any queue's payload limit even with the longest URLs.
+pub(super) const DOCUMENTS_PER_TASK: usize = 50;
+
 /// A document at a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 
 use super::Lane;
 use crate::error::Result;
-use crate::model::{BucketRange, Document, DocumentUrl, Row, Subscription, Timestamp};
+use crate::model::{BucketRange, Document, DocumentKey, DocumentUrl, Row, Subscription, Timestamp};
 use crate::port::PendingQuery;
 
 /// Rows that may be sent.
@@ -54,8 +54,11 @@ pub(super) async fn load(lane: Lane, busy: HashSet<DocumentUrl>, limit: usize) -
         return Ok(load);
     }
 
-    let keys = due.iter().map(|row| row.document.clone()).collect();
-    let documents = repository.documents(keys).await?;
+    let keys: Vec<DocumentKey> = due.iter().map(|row| row.document.clone()).collect();
+    let mut documents = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(lane.context.batch_limit()) {
+        documents.extend(repository.documents(keys.to_vec()).await?);
+    }
     let generation = lane.subscription.generation;
     let mut reread = due.iter().any(|row| row.generation > generation);
     for (row, document) in due.into_iter().zip(documents) {

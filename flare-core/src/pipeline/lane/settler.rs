@@ -37,7 +37,7 @@ pub(super) async fn flush(
     batch: Vec<Unstored>,
 ) -> Flushed {
     let mut flushed = Flushed::default();
-    let limit = context.repository.facts().max_batch.max(1);
+    let limit = context.batch_limit();
     let mut batch = batch.into_iter();
     loop {
         let part: Vec<Unstored> = batch.by_ref().take(limit).collect();
