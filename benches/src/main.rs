@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
 
+mod e2e;
 mod ground;
 
 use std::process::ExitCode;
@@ -14,11 +15,19 @@ type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
+       flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--pairs N] [--json]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row
            --documents N   documents and rows in the large stores (1000000)
            --rounds N      rounds of each comparison, at least 9 (21)
            --json          print the figures as one JSON object on the last line
+
+  e2e      put documents and deliver them over HTTP, next to the same requests without Flare
+           --subscriptions N   clients, each told of every document (10)
+           --documents N       documents that change in a round (so many that a round takes 1-2 s)
+           --hang N            clients that never answer; the others alone are counted (0)
+           --pairs N           rounds of each side (7)
+           --json              print the figures as one JSON object on the last line
 
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
@@ -29,6 +38,9 @@ fn main() -> ExitCode {
         Some((&"ground", rest)) => ground::run(rest),
         // For `ground` itself, which measures memory in processes of their own.
         Some((&ground::WEIGH, rest)) => ground::weigh(rest).map(|()| true),
+        Some((&"e2e", rest)) => e2e::run(rest),
+        // For `e2e` itself, whose clients are a process of their own.
+        Some((&e2e::SINK, _)) => e2e::serve().map(|()| true),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)

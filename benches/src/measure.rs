@@ -57,6 +57,25 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The value that `share` (0 to 1) of all values are not above; of none, not a number.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// CPU time a process has used so far, user and system, all threads (Linux). In steps of 10 ms.
+pub fn cpu_time(process: u32) -> io::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The second field is a name in brackets and may hold anything; the third follows the last.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = |field: usize| fields.split_whitespace().nth(field)?.parse::<u64>().ok();
+    let (user, system) = (ticks(11), ticks(12));
+    let sum = user.zip(system).map(|(user, system)| user + system);
+    // The kernel shows 100 ticks a second to programs, whatever it counts inside.
+    sum.map(|ticks| Duration::from_millis(ticks * 10))
+        .ok_or_else(|| io::Error::other("/proc/<pid>/stat has no utime and stime"))
+}
+
 /// Bytes of memory the process has in RAM (Linux).
 pub fn resident_bytes() -> io::Result<u64> {
     // Like /proc/self/statm, but in kB instead of pages of a size one would have to ask for.
@@ -75,5 +94,24 @@ mod tests {
     fn the_median_is_the_middle_one() {
         assert_eq!(median(vec![9.0, 1.0, 2.0]), 2.0);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_there() {
+        let sorted: Vec<f64> = (1..=101).map(f64::from).collect();
+        assert_eq!(quantile(&sorted, 0.5), 51.0);
+        assert_eq!(quantile(&sorted, 0.99), 100.0);
+        assert_eq!(quantile(&sorted, 1.0), 101.0);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn cpu_time_passes_while_one_works() {
+        let before = cpu_time(std::process::id()).unwrap();
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(200) {
+            std::hint::spin_loop();
+        }
+        assert!(cpu_time(std::process::id()).unwrap() > before);
     }
 }

@@ -1,0 +1,105 @@
+//! Takes subscriptions and documents; measures the whole way from put to client over real HTTP,
+//! next to the same requests made without Flare, in turns.
+
+mod head;
+mod options;
+mod raw;
+mod receiver;
+mod report;
+mod round;
+mod sink;
+mod with_flare;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use options::Options;
+use raw::{CONNECTIONS, Raw};
+use receiver::Receiver;
+use report::Report;
+use round::Round;
+pub(crate) use sink::{SINK, serve};
+use with_flare::Running;
+
+use crate::Result;
+
+/// Measures and prints the figures; tells whether they are as good as claimed.
+pub(crate) fn run(args: &[&str]) -> Result<bool> {
+    let options = Options::parse(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let report = runtime.block_on(measure(&options))?;
+    runtime.shutdown_background();
+    println!("{report}");
+    if options.json {
+        println!("{}", report.to_json());
+    }
+    Ok(report.holds())
+}
+
+async fn measure(options: &Options) -> Result<Report> {
+    let mut receiver = Receiver::start().await?;
+    let raw = Raw::new(options, &receiver).await?;
+    let mut flare = Running::new(options, &receiver, None).await?;
+    // With clients that hang, the same once more as if they were not there.
+    let without = Options { subscriptions: options.healthy(), hang: 0, ..options.clone() };
+    let mut undisturbed = match options.hang {
+        0 => None,
+        _ => Some(Running::new(&without, &receiver, None).await?),
+    };
+
+    // Connections are made and caches filled before anything counts.
+    flare.round(&mut receiver).await?;
+    if let Some(undisturbed) = &mut undisturbed {
+        undisturbed.round(&mut receiver).await?;
+    }
+    let connections = best_connections(&raw, &mut receiver).await?;
+
+    let mut report = Report::new(options, connections);
+    for pair in 0..options.pairs {
+        let (sent, made);
+        if pair % 2 == 0 {
+            sent = flare.round(&mut receiver).await?;
+            made = raw.round(connections, &mut receiver).await?;
+        } else {
+            made = raw.round(connections, &mut receiver).await?;
+            sent = flare.round(&mut receiver).await?;
+        }
+        report.flare.push(sent);
+        report.raw.push(made);
+        if let Some(undisturbed) = &mut undisturbed {
+            report.undisturbed.push(undisturbed.round(&mut receiver).await?);
+        }
+    }
+    flare.end().await;
+    Ok(report)
+}
+
+/// How many connections are fastest without Flare.
+async fn best_connections(raw: &Raw, receiver: &mut Receiver) -> Result<usize> {
+    const TURNS: usize = 2;
+    let mut best: Option<(usize, Round)> = None;
+    for connections in CONNECTIONS.into_iter().cycle().take(CONNECTIONS.len() * TURNS) {
+        let round = raw.round(connections, receiver).await?;
+        if best.as_ref().is_none_or(|(_, best)| round.per_second > best.per_second) {
+            best = Some((connections, round));
+        }
+    }
+    Ok(best.map_or(CONNECTIONS[0], |(connections, _)| connections))
+}
+
+/// The time, comparable between processes.
+#[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// What comes within a time, if it does.
+#[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(time, work).await.ok()
+}

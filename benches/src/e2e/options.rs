@@ -1,0 +1,76 @@
+//! Takes the arguments of `e2e`; gives them checked.
+
+use crate::Result;
+
+/// Deliveries in a round unless told otherwise: a second or two on two cores.
+const DELIVERIES: usize = 40_000;
+
+/// How `e2e` measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Options {
+    /// Subscriptions, those that hang included.
+    pub(super) subscriptions: usize,
+    /// Documents that change in a round.
+    pub(super) documents: usize,
+    /// Subscriptions that never answer.
+    pub(super) hang: usize,
+    /// Rounds that count, of each side.
+    pub(super) pairs: usize,
+    /// Whether a JSON object comes last.
+    pub(super) json: bool,
+}
+
+impl Options {
+    pub(super) fn parse(args: &[&str]) -> Result<Self> {
+        let mut options = Self { subscriptions: 10, documents: 0, hang: 0, pairs: 7, json: false };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match *arg {
+                "--json" => options.json = true,
+                "--subscriptions" => options.subscriptions = number(arg, args.next(), 1)?,
+                "--documents" => options.documents = number(arg, args.next(), 1)?,
+                "--hang" => options.hang = number(arg, args.next(), 0)?,
+                "--pairs" => options.pairs = number(arg, args.next(), 1)?,
+                _ => return Err(format!("e2e does not know {arg}\n\n{}", crate::USAGE).into()),
+            }
+        }
+        if options.hang >= options.subscriptions {
+            return Err("--hang must leave at least one subscription that answers".into());
+        }
+        if options.documents == 0 {
+            options.documents = (DELIVERIES / options.subscriptions).max(1);
+        }
+        Ok(options)
+    }
+
+    /// Subscriptions that answer.
+    pub(super) fn healthy(&self) -> usize {
+        self.subscriptions - self.hang
+    }
+
+    /// Deliveries that count in a round.
+    pub(super) fn deliveries(&self) -> usize {
+        self.healthy() * self.documents
+    }
+}
+
+fn number(name: &str, text: Option<&&str>, least: usize) -> Result<usize> {
+    let given = text.and_then(|text| text.replace('_', "").parse().ok());
+    let enough = given.filter(|number| *number >= least);
+    enough.ok_or_else(|| format!("{name} needs a number, at least {least}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_is_documented_and_refuses_the_rest() {
+        let read = Options::parse(&["--subscriptions", "100", "--hang", "1", "--json"]).unwrap();
+        assert_eq!((read.subscriptions, read.documents, read.hang), (100, 400, 1));
+        assert_eq!((read.healthy(), read.deliveries(), read.json), (99, 39_600, true));
+        for wrong in [&["--hang", "10"][..], &["--subscriptions", "0"], &["--document", "1"]] {
+            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Takes the rounds of both sides; gives a table of their medians, and JSON.
+
+use std::fmt;
+
+use flare_benches::measure::median;
+use serde_json::{Value, json};
+
+use super::options::Options;
+use super::round::Round;
+
+/// What was measured, round by round.
+#[derive(Debug)]
+pub(super) struct Report {
+    options: Options,
+    /// Connections without Flare: the number that was fastest.
+    connections: usize,
+    pub(super) flare: Vec<Round>,
+    pub(super) raw: Vec<Round>,
+    /// Flare without the clients that hang, if there are any.
+    pub(super) undisturbed: Vec<Round>,
+}
+
+impl Report {
+    pub(super) fn new(options: &Options, connections: usize) -> Self {
+        let (flare, raw, undisturbed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { options: options.clone(), connections, flare, raw, undisturbed }
+    }
+
+    /// Deliveries per second by those without Flare.
+    fn ratio_to_raw(&self) -> f64 {
+        ratio(&self.flare, &self.raw, |round| round.per_second)
+    }
+
+    /// CPU per delivery by that without Flare.
+    fn cpu_ratio(&self) -> f64 {
+        ratio(&self.flare, &self.raw, |round| round.cpu)
+    }
+
+    /// Share of deliveries per second that is lost to clients that hang.
+    fn hang_loss(&self) -> Option<f64> {
+        let some = !self.undisturbed.is_empty();
+        some.then(|| 1.0 - ratio(&self.flare, &self.undisturbed, |round| round.per_second))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Round> {
+        self.flare.iter().chain(&self.raw).chain(&self.undisturbed)
+    }
+
+    fn lost(&self) -> usize {
+        self.all().map(|round| round.lost).sum()
+    }
+
+    fn duplicates(&self) -> usize {
+        self.all().map(|round| round.duplicates).sum()
+    }
+
+    /// Whether nothing was lost and Flare is as fast as it is claimed to be.
+    pub(super) fn holds(&self) -> bool {
+        let fast = match self.options.subscriptions {
+            0..10 => self.ratio_to_raw() >= 0.5,
+            _ => self.ratio_to_raw() >= 0.7 || self.cpu_ratio() <= 1.43,
+        };
+        fast && self.lost() == 0 && self.hang_loss().is_none_or(|loss| loss < 0.05)
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let side = |rounds: &[Round]| {
+            json!({
+                "deliveries_per_second": middle(rounds, |round| round.per_second),
+                "cpu_us_per_delivery": middle(rounds, |round| round.cpu),
+                "sink_cpu_us_per_delivery": middle(rounds, |round| round.sink_cpu),
+            })
+        };
+        json!({
+            "ratio_to_raw": self.ratio_to_raw(),
+            "cpu_ratio": self.cpu_ratio(),
+            "lost": self.lost(),
+            "duplicates": self.duplicates(),
+            "holds": self.holds(),
+            "subscriptions": self.options.subscriptions,
+            "documents": self.options.documents,
+            "hang": self.options.hang,
+            "hang_loss": self.hang_loss(),
+            "pairs": self.flare.len(),
+            "raw_connections": self.connections,
+            "latency_ms": {
+                "p50": middle(&self.flare, |round| round.latency(0.5)),
+                "p99": middle(&self.flare, |round| round.latency(0.99)),
+            },
+            "flare": side(&self.flare),
+            "raw": side(&self.raw),
+            "undisturbed": (!self.undisturbed.is_empty()).then(|| side(&self.undisturbed)),
+        })
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, name: &str, rounds: &[Round]) -> fmt::Result {
+        let count = |of: fn(&Round) -> usize| rounds.iter().map(of).sum::<usize>();
+        write!(
+            f,
+            "\n{name:<22} {:>12.0} {:>8.1} {:>8.1}",
+            middle(rounds, |round| round.per_second),
+            middle(rounds, |round| round.cpu),
+            middle(rounds, |round| round.sink_cpu),
+        )?;
+        for share in [0.5, 0.99] {
+            match middle(rounds, |round| round.latency(share)) {
+                none if none.is_nan() => write!(f, " {:>8}", "-")?,
+                milliseconds => write!(f, " {milliseconds:>8.1}")?,
+            }
+        }
+        write!(f, " {:>6} {:>6}", count(|round| round.duplicates), count(|round| round.lost))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { subscriptions, documents, hang, .. } = self.options;
+        writeln!(
+            f,
+            "{subscriptions} subscriptions ({hang} hang), {documents} documents, {} deliveries a \
+             round, medians of {} pairs\n",
+            self.options.deliveries(),
+            self.flare.len(),
+        )?;
+        write!(
+            f,
+            "{:<22} {:>12} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6}",
+            "", "deliveries/s", "µs CPU", "µs sink", "p50 ms", "p99 ms", "double", "lost"
+        )?;
+        self.line(f, "Flare", &self.flare)?;
+        if !self.undisturbed.is_empty() {
+            self.line(f, "Flare, nobody hangs", &self.undisturbed)?;
+        }
+        self.line(f, &format!("raw, {} connections", self.connections), &self.raw)?;
+        write!(
+            f,
+            "\n\nFlare by raw: {:.2} of the deliveries/s, {:.2} of the CPU per delivery",
+            self.ratio_to_raw(),
+            self.cpu_ratio()
+        )?;
+        if let Some(loss) = self.hang_loss() {
+            write!(f, "\nlost to clients that hang: {:.1} % of the deliveries/s", loss * 100.0)?;
+        }
+        if !self.holds() {
+            write!(f, "\nNOT as claimed")?;
+        }
+        Ok(())
+    }
+}
+
+fn middle(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> f64 {
+    median(rounds.iter().map(figure).collect())
+}
+
+/// The median of the ratios of rounds that followed each other.
+fn ratio(some: &[Round], others: &[Round], figure: impl Fn(&Round) -> f64) -> f64 {
+    let pairs = some.iter().zip(others);
+    median(pairs.map(|(one, other)| figure(one) / figure(other)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(per_second: f64, cpu: f64) -> Round {
+        Round { per_second, cpu, ..Round::default() }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_pairs() {
+        let options = Options::parse(&["--subscriptions", "10"]).unwrap();
+        let mut report = Report::new(&options, 64);
+        report.flare = vec![round(80.0, 3.0), round(8.0, 3.0), round(90.0, 3.0)];
+        report.raw = vec![round(100.0, 2.0), round(10.0, 2.0), round(100.0, 2.0)];
+        assert_eq!(report.ratio_to_raw(), 0.8);
+        assert_eq!(report.cpu_ratio(), 1.5);
+        assert!(report.holds());
+        assert_eq!(report.to_json()["hang_loss"], Value::Null);
+        report.flare[0].lost = 1;
+        assert!(!report.holds());
+    }
+}

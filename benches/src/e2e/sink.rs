@@ -1,0 +1,141 @@
+//! Takes notifications over HTTP/1.1 as a client would, in a process of its own, so that its CPU
+//! time is not counted as the sender's; notes when each came. Told what to expect on its standard
+//! input, tells what came on its standard output, in lines.
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::head::Head;
+use crate::Result;
+
+/// The command by which `e2e` starts the process.
+pub(crate) const SINK: &str = "e2e-sink";
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// Serves until its standard input ends.
+pub(crate) fn serve() -> Result<()> {
+    // One thread is far from being the bottleneck: it costs a fraction of what the sender does.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let expected = Arc::new(Mutex::new(Expected::default()));
+    runtime.block_on(async {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        say(&listener.local_addr()?.port().to_string());
+        let ended = tokio::task::spawn_blocking({
+            let expected = Arc::clone(&expected);
+            move || obey(&expected)
+        });
+        tokio::spawn(accept(listener, expected));
+        ended.await??;
+        Ok(())
+    })
+}
+
+/// What is to come in a round, and what came.
+#[derive(Default)]
+struct Expected {
+    round: u64,
+    documents: usize,
+    /// When each came first, in nanoseconds since 1970; zero if not yet. By subscription, then
+    /// by document.
+    arrivals: Vec<u64>,
+    missing: usize,
+    duplicates: usize,
+}
+
+impl Expected {
+    fn new(round: u64, subscriptions: usize, documents: usize) -> Self {
+        let missing = subscriptions * documents;
+        Self { round, documents, arrivals: vec![0; missing], missing, duplicates: 0 }
+    }
+
+    /// Notes a notification; tells whether its subscription answers.
+    fn note(&mut self, head: &Head) -> bool {
+        let place = head.subscription * self.documents + head.document;
+        if place >= self.arrivals.len() {
+            return false;
+        }
+        // Latecomers of earlier rounds are answered, but are none of this one's business.
+        if head.round == self.round && head.document < self.documents {
+            match self.arrivals[place] {
+                0 => {
+                    self.arrivals[place] = super::unix_nanos();
+                    self.missing -= 1;
+                    if self.missing == 0 {
+                        say("complete");
+                    }
+                }
+                _ => self.duplicates += 1,
+            }
+        }
+        true
+    }
+
+    fn tell(&self) {
+        let mut line = self.duplicates.to_string();
+        for arrival in &self.arrivals {
+            line.push(' ');
+            line.push_str(&arrival.to_string());
+        }
+        say(&line);
+    }
+}
+
+fn lock(expected: &Mutex<Expected>) -> MutexGuard<'_, Expected> {
+    expected.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whoever does not listen any more has ended, and so will this process.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Does what the standard input says, until it ends.
+fn obey(expected: &Mutex<Expected>) -> std::io::Result<()> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |word: &str| word.parse::<usize>().unwrap_or_default();
+        match words.as_slice() {
+            ["expect", round, subscriptions, documents] => {
+                let next =
+                    Expected::new(number(round) as u64, number(subscriptions), number(documents));
+                *lock(expected) = next;
+                say("ready");
+            }
+            ["tell"] => lock(expected).tell(),
+            _ => return Err(std::io::Error::other(format!("the sink does not know {line}"))),
+        }
+    }
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, expected: Arc<Mutex<Expected>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(answer(stream, Arc::clone(&expected)));
+    }
+}
+
+/// Answers the requests of one connection; stays silent for ever to one that is to hang.
+async fn answer(mut stream: TcpStream, expected: Arc<Mutex<Expected>>) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut buffer = Vec::with_capacity(8 * 1024);
+    loop {
+        while let Some(head) = Head::parse(&buffer).map_err(std::io::Error::other)? {
+            if buffer.len() < head.length {
+                break;
+            }
+            buffer.drain(..head.length);
+            if lock(&expected).note(&head) {
+                stream.write_all(ANSWER).await?;
+            }
+        }
+        if stream.read_buf(&mut buffer).await? == 0 {
+            return Ok(());
+        }
+    }
+}
