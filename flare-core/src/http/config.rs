@@ -44,7 +44,7 @@ impl HttpConfig {
             guard: Guard::default(),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30),
-            idle_per_host: 32,
+            idle_per_host: 1_024,
             excerpt_limit: 64 * 1024,
             drain_limit: 64 * 1024,
         }
