@@ -134,6 +134,7 @@ impl FlareBuilder {
             ("ingest_limit", settings.ingest_limit),
             ("concurrency", settings.concurrency as usize),
             ("in_flight_limit", settings.in_flight_limit),
+            ("young_limit", settings.young_limit),
         ];
         for (field, value) in positive {
             if value == 0 {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
 use super::context::Context;
-use super::lane::{self, Lane};
+use super::lane::{self, Lane, Places};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
 use super::stage::{chain, consume};
@@ -32,7 +32,7 @@ const ABANDONED: Duration = Duration::from_secs(60);
 pub(crate) struct Lanes {
     context: Arc<Context>,
     /// Places among all requests of this runtime.
-    in_flight: Arc<Semaphore>,
+    places: Places,
     directory: Arc<Directory>,
     tenancy: Option<Tenancy>,
     news: mpsc::Receiver<SubscriptionId>,
@@ -82,7 +82,7 @@ impl Lanes {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (tell, news) = mpsc::channel(NEWS);
         Self {
-            in_flight: Arc::new(Semaphore::new(context.settings.in_flight_limit)),
+            places: Places::new(&context.settings),
             context,
             directory: Arc::default(),
             tenancy: None,
@@ -310,9 +310,9 @@ impl Lanes {
             wake: Arc::clone(&wake),
             stop,
         };
-        let in_flight = Arc::clone(&self.in_flight);
+        let places = self.places.clone();
         let task = tenancy.couriers.spawn(async move {
-            lane::run(lane, in_flight).await;
+            lane::run(lane, places).await;
             id
         });
         self.directory.with(|lanes| lanes.insert(id, Worked { wake, updates, stopper, task }));

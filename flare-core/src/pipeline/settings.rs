@@ -20,6 +20,10 @@ pub struct Settings {
     pub concurrency: u32,
     /// Requests in flight for all subscriptions together.
     pub in_flight_limit: usize,
+    /// Those of them that are younger than `young_for`: what keeps the processor busy.
+    pub young_limit: usize,
+    /// When a request counts as waiting for a slow client and makes room for another one.
+    pub young_for: Duration,
     /// Time for one request of a subscription that does not say.
     pub timeout: Duration,
     /// Bytes of a client's answer that are kept.
@@ -44,6 +48,8 @@ impl Default for Settings {
             ingest_limit: 1_024,
             concurrency: 32,
             in_flight_limit: 1_024,
+            young_limit: 128,
+            young_for: Duration::from_millis(20),
             timeout: Duration::from_secs(10),
             excerpt_limit: 1_024,
             reconcile_every: Duration::from_secs(5),

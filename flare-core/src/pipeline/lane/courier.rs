@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, debug, info_span, warn};
 
 use super::Lane;
 use super::loader::{Load, load};
+use super::place::{Place, Places};
 use super::settler::{Flushed, Unstored, flush};
 use crate::error::Result;
 use crate::model::{
@@ -32,10 +32,10 @@ const FRESH: Duration = Duration::from_millis(500);
 const BEHIND: Duration = Duration::from_millis(200);
 
 /// Works a lane until it is told to stop or loses it, then finishes what is in flight.
-pub(crate) async fn run(lane: Lane, in_flight: Arc<Semaphore>) {
+pub(crate) async fn run(lane: Lane, places: Places) {
     let span =
         info_span!(parent: None, "flare.lane", lane = %lane.id, epoch = %lane.term.tenure.epoch);
-    Courier::new(lane, in_flight).run().instrument(span).await;
+    Courier::new(lane, places).run().instrument(span).await;
 }
 
 /// A row whose turn has come.
@@ -47,15 +47,15 @@ struct Ready {
 
 struct Courier {
     lane: Lane,
-    global: Arc<Semaphore>,
+    places: Places,
     /// Rows whose turn has come.
     ready: VecDeque<Ready>,
     /// Requests under way.
     sending: JoinSet<DeliveryOutcome>,
     attempts: HashMap<Id, Attempt>,
-    /// A place among all requests of this runtime.
-    permit: Option<OwnedSemaphorePermit>,
-    permit_wait: Option<BoxFuture<'static, Option<OwnedSemaphorePermit>>>,
+    /// The place of the next request.
+    place: Option<Place>,
+    place_wait: Option<BoxFuture<'static, Option<Place>>>,
     /// What came of them, not stored yet.
     unstored: Vec<Unstored>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
@@ -86,23 +86,23 @@ enum Woken {
     Wake,
     Updated,
     Timer,
-    Permit(Option<OwnedSemaphorePermit>),
+    Place(Option<Place>),
     Loaded(Result<Load>),
     Sent(Option<Joined>),
     Stored(Flushed),
 }
 
 impl Courier {
-    fn new(lane: Lane, global: Arc<Semaphore>) -> Self {
+    fn new(lane: Lane, places: Places) -> Self {
         let look_at = lane.context.now();
         Self {
             lane,
-            global,
+            places,
             ready: VecDeque::new(),
             sending: JoinSet::new(),
             attempts: HashMap::new(),
-            permit: None,
-            permit_wait: None,
+            place: None,
+            place_wait: None,
             unstored: Vec::new(),
             loading: None,
             storing: None,
@@ -135,9 +135,9 @@ impl Courier {
                 // The next beginning takes it up.
                 Woken::Updated => {}
                 Woken::Timer => self.ring(),
-                Woken::Permit(permit) => {
-                    self.permit_wait = None;
-                    self.permit = permit;
+                Woken::Place(place) => {
+                    self.place_wait = None;
+                    self.place = place;
                 }
                 Woken::Loaded(loaded) => {
                     self.loading = None;
@@ -167,7 +167,7 @@ impl Courier {
             flushed = pending_or(&mut self.storing) => Woken::Stored(flushed),
             sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
             loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
-            permit = pending_or(&mut self.permit_wait) => Woken::Permit(permit),
+            place = pending_or(&mut self.place_wait) => Woken::Place(place),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
             Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
             () = clock.sleep_until(timer) => Woken::Timer,
@@ -269,29 +269,25 @@ impl Courier {
                 self.put_back();
                 return;
             }
-            let Some(permit) = self.take_permit() else { return };
+            let Some(place) = self.take_place() else { return };
             if let Some(ready) = self.ready.pop_front() {
-                self.deal_with(ready, permit);
+                self.deal_with(ready, place);
             }
         }
     }
 
-    fn take_permit(&mut self) -> Option<OwnedSemaphorePermit> {
-        if let Some(permit) = self.permit.take() {
-            return Some(permit);
+    fn take_place(&mut self) -> Option<Place> {
+        if let Some(place) = self.place.take() {
+            return Some(place);
         }
-        if self.permit_wait.is_some() {
+        if self.place_wait.is_some() {
             return None;
         }
-        match Arc::clone(&self.global).try_acquire_owned() {
-            Ok(permit) => Some(permit),
-            Err(_) => {
-                // In line behind the other lanes: places are given out in order.
-                let place = Arc::clone(&self.global).acquire_owned();
-                self.permit_wait = Some(async move { place.await.ok() }.boxed());
-                None
-            }
+        let free = self.places.try_take();
+        if free.is_none() {
+            self.place_wait = Some(self.places.clone().take().boxed());
         }
+        free
     }
 
     /// Gives rows that wait back, to be loaded again.
@@ -303,7 +299,7 @@ impl Courier {
     }
 
     /// Decides about one row, and sends what is to be told.
-    fn deal_with(&mut self, ready: Ready, permit: OwnedSemaphorePermit) {
+    fn deal_with(&mut self, ready: Ready, place: Place) {
         let Ready { row, document, .. } = ready;
         let version = document.version;
         let target = if version.is_gone() { Target::Absent } else { Target::Present };
@@ -327,7 +323,7 @@ impl Courier {
             action,
             context.now(),
         );
-        let delivery = Arc::clone(&context.delivery);
+        let context = Arc::clone(context);
         let span = info_span!(
             "flare.attempt",
             document = %document.key.url,
@@ -336,14 +332,15 @@ impl Courier {
             traceparent = document.trace.as_ref().map(tracing::field::display),
         );
         let send = async move {
-            let outcome = match request {
-                Ok(request) => delivery.attempt(request).await,
+            match request {
+                Ok(request) => {
+                    let aged = context.sleep(context.settings.young_for);
+                    place.hold(context.delivery.attempt(request), aged).await
+                }
                 Err(invalid) => {
                     DeliveryOutcome::failed(FailureKind::Unsendable, invalid.to_string(), false)
                 }
-            };
-            drop(permit);
-            outcome
+            }
         };
         let task = self.sending.spawn(send.instrument(span));
         self.attempts.insert(task.id(), attempt);
@@ -463,8 +460,8 @@ impl Courier {
         self.ending = true;
         self.ready.clear();
         self.loading = None;
-        self.permit_wait = None;
-        self.permit = None;
+        self.place_wait = None;
+        self.place = None;
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod courier;
 mod loader;
+mod place;
 mod settler;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::stop::Stop;
 use crate::model::{LaneId, Resource, Subscription};
 
 pub(crate) use courier::run;
+pub(crate) use place::Places;
 
 /// What one lane works with.
 #[derive(Debug, Clone)]
