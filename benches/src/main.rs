@@ -6,6 +6,7 @@
 
 mod e2e;
 mod ground;
+mod soak;
 
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ type Result<T> = std::result::Result<T, Error>;
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--pairs N] [--json]
+       flare-benches soak [--seconds N]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row
            --documents N   documents and rows in the large stores (1000000)
@@ -24,10 +26,13 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
 
   e2e      put documents and deliver them over HTTP, next to the same requests without Flare
            --subscriptions N   clients, each told of every document (10)
-           --documents N       documents that change in a round (so many that a round takes 1-2 s)
+           --documents N       documents that change in a round (20000 deliveries' worth)
            --hang N            clients that never answer; the others alone are counted (0)
-           --pairs N           rounds of each side (7)
+           --pairs N           rounds of each side (11)
            --json              print the figures as one JSON object on the last line
+
+  soak     have one document change constantly while a client is down: does memory stay flat?
+           --seconds N   how long (300)
 
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
@@ -41,6 +46,7 @@ fn main() -> ExitCode {
         Some((&"e2e", rest)) => e2e::run(rest),
         // For `e2e` itself, whose clients are a process of their own.
         Some((&e2e::SINK, _)) => e2e::serve().map(|()| true),
+        Some((&"soak", rest)) => soak::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)

@@ -14,11 +14,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use options::Options;
 use raw::{CONNECTIONS, Raw};
-use receiver::Receiver;
+pub(crate) use receiver::Receiver;
 use report::Report;
 use round::Round;
 pub(crate) use sink::{SINK, serve};
 use with_flare::Running;
+pub(crate) use with_flare::http;
 
 use crate::Result;
 
@@ -88,18 +89,18 @@ async fn best_connections(raw: &Raw, receiver: &mut Receiver) -> Result<usize> {
 
 /// The time, comparable between processes.
 #[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-fn unix_nanos() -> u64 {
+pub(crate) fn now_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-async fn pause(time: Duration) {
+pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
 /// What comes within a time, if it does.
 #[allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(time, work).await.ok()
 }

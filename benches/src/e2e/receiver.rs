@@ -14,7 +14,7 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The sink's process, seen from outside.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     process: Child,
     tell: ChildStdin,
     said: mpsc::Receiver<String>,
@@ -43,7 +43,7 @@ impl Received {
 
 impl Receiver {
     /// Starts the process. It ends by itself once this is dropped.
-    pub(super) async fn start() -> Result<Self> {
+    pub(crate) async fn start() -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg(SINK)
             .stdin(Stdio::piped())
@@ -66,7 +66,7 @@ impl Receiver {
     }
 
     /// Where notifications of a subscription go.
-    pub(super) fn url(&self, round: &str, subscription: usize, document: &str) -> String {
+    pub(crate) fn url(&self, round: &str, subscription: usize, document: &str) -> String {
         format!("http://127.0.0.1:{}/{round}/{subscription}/{document}", self.port)
     }
 
@@ -76,7 +76,7 @@ impl Receiver {
     }
 
     /// Makes ready for a round; everybody beyond `subscriptions` is not answered in it.
-    pub(super) async fn expect(
+    pub(crate) async fn expect(
         &mut self,
         round: i64,
         subscriptions: usize,

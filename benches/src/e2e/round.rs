@@ -38,7 +38,7 @@ pub(super) struct Start {
 impl Start {
     pub(super) fn now(receiver: &Receiver) -> Result<Self> {
         let (cpu, sink_cpu) = (own_cpu()?, receiver.cpu()?);
-        Ok(Self { at: super::unix_nanos(), cpu, sink_cpu })
+        Ok(Self { at: super::now_nanos(), cpu, sink_cpu })
     }
 
     /// The round, once all its work is done.

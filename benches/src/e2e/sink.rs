@@ -62,7 +62,7 @@ impl Expected {
         if head.round == self.round && head.document < self.documents {
             match self.arrivals[place] {
                 0 => {
-                    self.arrivals[place] = super::unix_nanos();
+                    self.arrivals[place] = super::now_nanos();
                     self.missing -= 1;
                     if self.missing == 0 {
                         say("complete");

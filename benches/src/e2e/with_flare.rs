@@ -27,7 +27,7 @@ const STORED: Duration = Duration::from_millis(50);
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// How both sides make requests.
-pub(super) fn http() -> Result<HttpConfig> {
+pub(crate) fn http() -> Result<HttpConfig> {
     Ok(HttpConfig::new().guard(Guard::default().allow("127.0.0.0/8")?))
 }
 
@@ -129,7 +129,7 @@ async fn put(
     for number in numbers {
         let url = format!("http://api.example.com/items/{number}");
         flare.put_json(&url, content.clone()).await?;
-        put_at.push((number, super::unix_nanos()));
+        put_at.push((number, super::now_nanos()));
     }
     Ok(put_at)
 }

@@ -73,6 +73,8 @@ struct Courier {
     load_failures: u32,
     store_failures: u32,
     store_again_at: Option<Timestamp>,
+    /// Rings at the next of these times; kept from wait to wait as long as that stays the same.
+    alarm: Option<(Timestamp, BoxFuture<'static, ()>)>,
     /// The lane is lost or ends: nothing new is begun.
     ending: bool,
 }
@@ -114,6 +116,7 @@ impl Courier {
             load_failures: 0,
             store_failures: 0,
             store_again_at: None,
+            alarm: None,
             ending: false,
         }
     }
@@ -159,8 +162,7 @@ impl Courier {
     }
 
     async fn wait(&mut self) -> Woken {
-        let timer = self.next_timer();
-        let clock = Arc::clone(&self.lane.context.clock);
+        self.set_alarm();
         tokio::select! {
             biased;
             () = self.lane.stop.requested(), if !self.ending => Woken::Stop,
@@ -170,16 +172,21 @@ impl Courier {
             place = pending_or(&mut self.place_wait) => Woken::Place(place),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
             Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
-            () = clock.sleep_until(timer) => Woken::Timer,
+            () = rung(&mut self.alarm) => Woken::Timer,
         }
     }
 
-    fn next_timer(&self) -> Timestamp {
+    fn set_alarm(&mut self) {
         let look_at = if self.ending { Timestamp::MAX } else { self.look_at };
-        self.store_again_at.map_or(look_at, |at| at.min(look_at))
+        let at = self.store_again_at.map_or(look_at, |at| at.min(look_at));
+        if self.alarm.as_ref().is_none_or(|(set, _)| *set != at) {
+            let clock = Arc::clone(&self.lane.context.clock);
+            self.alarm = Some((at, async move { clock.sleep_until(at).await }.boxed()));
+        }
     }
 
     fn ring(&mut self) {
+        self.alarm = None;
         let now = self.lane.context.now();
         if self.store_again_at.is_some_and(|at| at <= now) {
             self.store_again_at = None;
@@ -479,6 +486,13 @@ fn event_of(attempt: &Attempt, judgement: &Judgement) -> Event {
         version: attempt.version,
         action: attempt.action,
         kind,
+    }
+}
+
+async fn rung(alarm: &mut Option<(Timestamp, BoxFuture<'static, ()>)>) {
+    match alarm {
+        Some((_, alarm)) => alarm.await,
+        None => std::future::pending().await,
     }
 }
 
