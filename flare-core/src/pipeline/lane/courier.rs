@@ -13,7 +13,7 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use super::Lane;
 use super::loader::{Load, load};
-use super::place::{Place, Places};
+use super::place::{Held, Place, Places};
 use super::settler::{Flushed, Unstored, flush};
 use crate::error::Result;
 use crate::model::{
@@ -53,9 +53,9 @@ struct Courier {
     /// Requests under way.
     sending: JoinSet<DeliveryOutcome>,
     attempts: HashMap<Id, Attempt>,
-    /// The place of the next request.
-    place: Option<Place>,
-    place_wait: Option<BoxFuture<'static, Option<Place>>>,
+    /// Places of the next requests.
+    held: Option<Held>,
+    place_wait: Option<BoxFuture<'static, Option<Held>>>,
     /// What came of them, not stored yet.
     unstored: Vec<Unstored>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
@@ -88,7 +88,7 @@ enum Woken {
     Wake,
     Updated,
     Timer,
-    Place(Option<Place>),
+    Places(Option<Held>),
     Loaded(Result<Load>),
     Sent(Option<Joined>),
     Stored(Flushed),
@@ -103,7 +103,7 @@ impl Courier {
             ready: VecDeque::new(),
             sending: JoinSet::new(),
             attempts: HashMap::new(),
-            place: None,
+            held: None,
             place_wait: None,
             unstored: Vec::new(),
             loading: None,
@@ -138,9 +138,9 @@ impl Courier {
                 // The next beginning takes it up.
                 Woken::Updated => {}
                 Woken::Timer => self.ring(),
-                Woken::Place(place) => {
+                Woken::Places(held) => {
                     self.place_wait = None;
-                    self.place = place;
+                    self.held = held;
                 }
                 Woken::Loaded(loaded) => {
                     self.loading = None;
@@ -148,7 +148,9 @@ impl Courier {
                 }
                 Woken::Sent(sent) => {
                     self.take_outcome(sent);
-                    // Whatever else is finished by now is stored together with it.
+                    // Whatever else is finished by now is stored together with it; on a busy
+                    // machine a turn for the others finishes some more.
+                    tokio::task::yield_now().await;
                     while let Some(sent) = self.sending.try_join_next_with_id() {
                         self.take_outcome(Some(sent));
                     }
@@ -169,7 +171,7 @@ impl Courier {
             flushed = pending_or(&mut self.storing) => Woken::Stored(flushed),
             sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
             loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
-            place = pending_or(&mut self.place_wait) => Woken::Place(place),
+            held = pending_or(&mut self.place_wait) => Woken::Places(held),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
             Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
             () = rung(&mut self.alarm) => Woken::Timer,
@@ -269,32 +271,39 @@ impl Courier {
     }
 
     fn begin_sends(&mut self) {
-        while self.sending.len() < self.concurrency() && self.unstored.len() <= self.window() {
-            let Some(next) = self.ready.front() else { return };
-            if self.lane.context.now() - next.read_at > FRESH {
-                // Read again rather than sent outdated; all that waits is as old.
-                self.put_back();
+        loop {
+            let free = self.concurrency().saturating_sub(self.sending.len());
+            let wanted = free.min(self.ready.len());
+            if wanted == 0 || self.unstored.len() > self.window() {
+                // Places that are not needed any more are for others.
+                self.held = None;
                 return;
             }
-            let Some(place) = self.take_place() else { return };
+            let outdated = |next: &Ready| self.lane.context.now() - next.read_at > FRESH;
+            if self.ready.front().is_some_and(outdated) {
+                // Read again rather than sent outdated; all that waits is as old.
+                self.put_back();
+                continue;
+            }
+            let Some(place) = self.take_place(wanted) else { return };
             if let Some(ready) = self.ready.pop_front() {
                 self.deal_with(ready, place);
             }
         }
     }
 
-    fn take_place(&mut self) -> Option<Place> {
-        if let Some(place) = self.place.take() {
+    fn take_place(&mut self, wanted: usize) -> Option<Place> {
+        if let Some(place) = self.held.as_mut().and_then(Held::next) {
             return Some(place);
         }
         if self.place_wait.is_some() {
             return None;
         }
-        let free = self.places.try_take();
-        if free.is_none() {
-            self.place_wait = Some(self.places.clone().take().boxed());
+        self.held = self.places.try_take(wanted);
+        if self.held.is_none() {
+            self.place_wait = Some(self.places.clone().take(wanted).boxed());
         }
-        free
+        self.held.as_mut().and_then(Held::next)
     }
 
     /// Gives rows that wait back, to be loaded again.
@@ -468,7 +477,7 @@ impl Courier {
         self.ready.clear();
         self.loading = None;
         self.place_wait = None;
-        self.place = None;
+        self.held = None;
     }
 }
 

@@ -9,37 +9,62 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pipeline::settings::Settings;
 
+/// No lane takes more than this part of the places at once.
+const SHARE: usize = 8;
+
 /// The places among all requests of a runtime.
 ///
 /// Few requests at a time cost least: what they touch stays in the processor's caches. But one
 /// that waits for its client costs nothing, and there may be many such clients. So few may be
-/// young at a time, and many may be under way.
+/// young at a time, and many may be under way. Places are given out several at once: a lane that
+/// sends, and stores, several together does so for less.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     all: Arc<Semaphore>,
     young: Arc<Semaphore>,
+    most: usize,
 }
 
 impl Places {
     pub(crate) fn new(settings: &Settings) -> Self {
+        let Settings { in_flight_limit, young_limit, .. } = *settings;
         Self {
-            all: Arc::new(Semaphore::new(settings.in_flight_limit)),
-            young: Arc::new(Semaphore::new(settings.young_limit)),
+            all: Arc::new(Semaphore::new(in_flight_limit)),
+            young: Arc::new(Semaphore::new(young_limit)),
+            most: (in_flight_limit.min(young_limit) / SHARE).max(1),
         }
     }
 
-    /// A place, if one is free and nobody is in line for it.
-    pub(super) fn try_take(&self) -> Option<Place> {
-        let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        let young = Arc::clone(&self.young).try_acquire_owned().ok()?;
-        Some(Place { all, young })
+    /// Places for `wanted` requests or as many as one may have, if they are free and nobody is in
+    /// line for them.
+    pub(super) fn try_take(&self, wanted: usize) -> Option<Held> {
+        let count = self.count(wanted);
+        let all = Arc::clone(&self.all).try_acquire_many_owned(count).ok()?;
+        let young = Arc::clone(&self.young).try_acquire_many_owned(count).ok()?;
+        Some(Held(Place { all, young }))
     }
 
-    /// A place, in line behind the other lanes. `None` if there will never be any.
-    pub(super) async fn take(self) -> Option<Place> {
-        let all = self.all.acquire_owned().await.ok()?;
-        let young = self.young.acquire_owned().await.ok()?;
-        Some(Place { all, young })
+    /// The same, in line behind the other lanes. `None` if there will never be any.
+    pub(super) async fn take(self, wanted: usize) -> Option<Held> {
+        let count = self.count(wanted);
+        let all = self.all.acquire_many_owned(count).await.ok()?;
+        let young = self.young.acquire_many_owned(count).await.ok()?;
+        Some(Held(Place { all, young }))
+    }
+
+    fn count(&self, wanted: usize) -> u32 {
+        wanted.clamp(1, self.most) as u32
+    }
+}
+
+/// Places for the next requests of a lane.
+#[derive(Debug)]
+pub(super) struct Held(Place);
+
+impl Held {
+    /// One of them, if one is left.
+    pub(super) fn next(&mut self) -> Option<Place> {
+        Some(Place { all: self.0.all.split(1)?, young: self.0.young.split(1)? })
     }
 }
 
@@ -81,27 +106,41 @@ mod tests {
         Places::new(&settings)
     }
 
+    fn one(places: &Places) -> Option<Place> {
+        places.try_take(1)?.next()
+    }
+
     #[test]
     fn a_request_that_aged_makes_room_until_all_places_are_taken() {
         let places = places(2, 1);
-        let mut first = places.try_take().unwrap().hold(pending::<()>(), ready(())).boxed();
-        assert!(places.try_take().is_none(), "the first is young");
+        let mut first = one(&places).unwrap().hold(pending::<()>(), ready(())).boxed();
+        assert!(one(&places).is_none(), "the first is young");
         assert!(first.as_mut().now_or_never().is_none());
-        let second = places.try_take().unwrap();
-        assert!(places.try_take().is_none(), "two are under way");
+        let second = one(&places).unwrap();
+        assert!(one(&places).is_none(), "two are under way");
         drop(first);
-        assert!(places.try_take().is_none(), "the second is young");
+        assert!(one(&places).is_none(), "the second is young");
         drop(second);
-        assert!(places.try_take().is_some());
+        assert!(one(&places).is_some());
     }
 
     #[test]
     fn places_come_back_when_requests_end_or_are_dropped() {
         let places = places(1, 1);
         for _ in 0..3 {
-            let place = places.clone().take().now_or_never().flatten().unwrap();
-            assert_eq!(place.hold(ready(7), pending()).now_or_never(), Some(7));
-            drop(places.try_take().unwrap().hold(pending::<()>(), pending()));
+            let mut held = places.clone().take(5).now_or_never().flatten().unwrap();
+            assert_eq!(held.next().unwrap().hold(ready(7), pending()).now_or_never(), Some(7));
+            assert!(held.next().is_none());
+            drop(one(&places).unwrap().hold(pending::<()>(), pending()));
         }
+    }
+
+    #[test]
+    fn nobody_takes_all_at_once() {
+        let places = places(1_000, 80);
+        let mut held = places.try_take(100).unwrap();
+        let taken: Vec<Place> = std::iter::from_fn(|| held.next()).collect();
+        assert_eq!(taken.len(), 10);
+        assert_eq!(places.young.available_permits(), 70);
     }
 }
