@@ -12,11 +12,11 @@ mod with_flare;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flare_benches::measure::median;
 use options::Options;
 use raw::{CONNECTIONS, Raw};
 pub(crate) use receiver::Receiver;
 use report::Report;
-use round::Round;
 pub(crate) use sink::{SINK, serve};
 use with_flare::Running;
 pub(crate) use with_flare::http;
@@ -56,18 +56,17 @@ async fn measure(options: &Options) -> Result<Report> {
 
     let mut report = Report::new(options, connections);
     for pair in 0..options.pairs {
-        let (sent, made);
+        // Each side goes first every other time; what is compared follows each other.
         if pair % 2 == 0 {
-            sent = flare.round(&mut receiver).await?;
-            made = raw.round(connections, &mut receiver).await?;
-        } else {
-            made = raw.round(connections, &mut receiver).await?;
-            sent = flare.round(&mut receiver).await?;
+            report.raw.push(raw.round(connections, &mut receiver).await?);
+            report.flare.push(flare.round(&mut receiver).await?);
         }
-        report.flare.push(sent);
-        report.raw.push(made);
         if let Some(undisturbed) = &mut undisturbed {
             report.undisturbed.push(undisturbed.round(&mut receiver).await?);
+        }
+        if pair % 2 == 1 {
+            report.flare.push(flare.round(&mut receiver).await?);
+            report.raw.push(raw.round(connections, &mut receiver).await?);
         }
     }
     flare.end().await;
@@ -76,15 +75,20 @@ async fn measure(options: &Options) -> Result<Report> {
 
 /// How many connections are fastest without Flare.
 async fn best_connections(raw: &Raw, receiver: &mut Receiver) -> Result<usize> {
-    const TURNS: usize = 2;
-    let mut best: Option<(usize, Round)> = None;
-    for connections in CONNECTIONS.into_iter().cycle().take(CONNECTIONS.len() * TURNS) {
-        let round = raw.round(connections, receiver).await?;
-        if best.as_ref().is_none_or(|(_, best)| round.per_second > best.per_second) {
-            best = Some((connections, round));
+    // The first turn makes connections, the others count.
+    const TURNS: usize = 3;
+    let mut speeds = [(); CONNECTIONS.len()].map(|()| Vec::new());
+    for turn in 0..TURNS {
+        for (connections, speeds) in CONNECTIONS.into_iter().zip(&mut speeds) {
+            let round = raw.round(connections, receiver).await?;
+            if turn > 0 {
+                speeds.push(round.per_second);
+            }
         }
     }
-    Ok(best.map_or(CONNECTIONS[0], |(connections, _)| connections))
+    let medians = speeds.map(median).into_iter().zip(CONNECTIONS);
+    let best = medians.max_by(|one, other| one.0.total_cmp(&other.0));
+    Ok(best.map_or(CONNECTIONS[0], |(_, connections)| connections))
 }
 
 /// The time, comparable between processes.

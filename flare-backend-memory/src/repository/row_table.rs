@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use flare_core::model::{
-    DeadLetterId, DocumentKey, DocumentUrl, LaneState, ResourceId, Row, Spread, SubscriptionId,
-    Timestamp,
+    BucketRange, DeadLetterId, DocumentKey, DocumentUrl, LaneState, ResourceId, Row, Spread,
+    SubscriptionId, Timestamp,
 };
 use flare_core::port::{Pending, PendingQuery};
 
@@ -120,7 +120,8 @@ impl RowTable {
 
     pub(super) fn pending(&self, query: &PendingQuery) -> Vec<Row> {
         let due = self.due_by(query.due_by.unwrap_or(Timestamp::MAX));
-        due.filter(|url| query.buckets.contains(url.bucket()))
+        // With one lane every bucket is in it, and none needs to be worked out.
+        due.filter(|url| query.buckets == BucketRange::ALL || query.buckets.contains(url.bucket()))
             .filter_map(|url| self.get(url))
             .take(query.limit)
             .collect()
