@@ -18,7 +18,7 @@ pub struct Settings {
     pub ingest_limit: usize,
     /// Requests in flight for a subscription that does not say.
     pub concurrency: u32,
-    /// Requests in flight for all subscriptions together.
+    /// Requests in flight for all subscriptions together; beyond it each lane may have one.
     pub in_flight_limit: usize,
     /// Those of them that are younger than `young_for`: what keeps the processor busy.
     pub young_limit: usize,

@@ -20,6 +20,7 @@ use crate::model::{
     Decision, Document, DocumentUrl, Present, Row, RowEffect, Subscription, SubscriptionStatus,
     Target, Timestamp, Verdict, decide,
 };
+use crate::observe;
 use crate::pipeline::compose::compose;
 use crate::pipeline::event::{Event, EventKind};
 use crate::pipeline::judge::{Attempt, Judgement, judge};
@@ -34,7 +35,7 @@ const BEHIND: Duration = Duration::from_millis(200);
 /// Works a lane until it is told to stop or loses it, then finishes what is in flight.
 pub(crate) async fn run(lane: Lane, places: Places) {
     let span =
-        info_span!(parent: None, "flare.lane", lane = %lane.id, epoch = %lane.term.tenure.epoch);
+        info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.tenure.epoch);
     Courier::new(lane, places).run().instrument(span).await;
 }
 
@@ -52,7 +53,8 @@ struct Courier {
     ready: VecDeque<Ready>,
     /// Requests under way.
     sending: JoinSet<DeliveryOutcome>,
-    attempts: HashMap<Id, Attempt>,
+    /// What they are about, and the settings they were made under, which they also end under.
+    attempts: HashMap<Id, (Attempt, Arc<Subscription>)>,
     /// Places of the next requests.
     held: Option<Held>,
     place_wait: Option<BoxFuture<'static, Option<Held>>>,
@@ -135,8 +137,8 @@ impl Courier {
             match self.wait().await {
                 Woken::Stop => self.end(),
                 Woken::Wake => self.look = true,
-                // The next beginning takes it up.
-                Woken::Updated => {}
+                // The next beginning takes it up. It may also stand for a wake-up that came early.
+                Woken::Updated => self.look = true,
                 Woken::Timer => self.ring(),
                 Woken::Places(held) => {
                     self.place_wait = None;
@@ -299,9 +301,10 @@ impl Courier {
         if self.place_wait.is_some() {
             return None;
         }
-        self.held = self.places.try_take(wanted);
+        let idle = self.sending.is_empty();
+        self.held = self.places.try_take(wanted, idle);
         if self.held.is_none() {
-            self.place_wait = Some(self.places.clone().take(wanted).boxed());
+            self.place_wait = Some(self.places.clone().take(wanted, idle).boxed());
         }
         self.held.as_mut().and_then(Held::next)
     }
@@ -341,7 +344,7 @@ impl Courier {
         );
         let context = Arc::clone(context);
         let span = info_span!(
-            "flare.attempt",
+            observe::ATTEMPT,
             document = %document.key.url,
             %version,
             action = action.as_str(),
@@ -359,7 +362,7 @@ impl Courier {
             }
         };
         let task = self.sending.spawn(send.instrument(span));
-        self.attempts.insert(task.id(), attempt);
+        self.attempts.insert(task.id(), (attempt, Arc::clone(&self.lane.subscription)));
     }
 
     fn take_load(&mut self, loaded: Result<Load>) {
@@ -412,13 +415,13 @@ impl Courier {
             }
             None => return,
         };
-        let Some(attempt) = self.attempts.remove(&id) else { return };
+        let Some((attempt, subscription)) = self.attempts.remove(&id) else { return };
         let context = &self.lane.context;
         let now = context.now();
         let judgement = judge(
             &attempt,
             &outcome,
-            self.lane.subscription.spec.delivery(),
+            subscription.spec.delivery(),
             self.lane.term.store_time(now),
             context.random(),
             context.ids.next(now).into(),

@@ -36,18 +36,29 @@ impl Places {
     }
 
     /// Places for `wanted` requests or as many as one may have, if they are free and nobody is in
-    /// line for them.
-    pub(super) fn try_take(&self, wanted: usize) -> Option<Held> {
+    /// line for them. A lane that is `idle` may always make one: clients that hang, however many,
+    /// must not take the last place from others.
+    pub(super) fn try_take(&self, wanted: usize, idle: bool) -> Option<Held> {
         let count = self.count(wanted);
-        let all = Arc::clone(&self.all).try_acquire_many_owned(count).ok()?;
+        let all = Arc::clone(&self.all).try_acquire_many_owned(count).ok();
+        let count = match &all {
+            Some(_) => count,
+            None if idle => 1,
+            None => return None,
+        };
         let young = Arc::clone(&self.young).try_acquire_many_owned(count).ok()?;
         Some(Held(Place { all, young }))
     }
 
     /// The same, in line behind the other lanes. `None` if there will never be any.
-    pub(super) async fn take(self, wanted: usize) -> Option<Held> {
+    pub(super) async fn take(self, wanted: usize, idle: bool) -> Option<Held> {
         let count = self.count(wanted);
-        let all = self.all.acquire_many_owned(count).await.ok()?;
+        let all = match Arc::clone(&self.all).try_acquire_many_owned(count) {
+            Ok(all) => Some(all),
+            Err(_) if idle => None,
+            Err(_) => Some(self.all.acquire_many_owned(count).await.ok()?),
+        };
+        let count = if all.is_some() { count } else { 1 };
         let young = self.young.acquire_many_owned(count).await.ok()?;
         Some(Held(Place { all, young }))
     }
@@ -64,14 +75,18 @@ pub(super) struct Held(Place);
 impl Held {
     /// One of them, if one is left.
     pub(super) fn next(&mut self) -> Option<Place> {
-        Some(Place { all: self.0.all.split(1)?, young: self.0.young.split(1)? })
+        let all = match &mut self.0.all {
+            Some(all) => Some(all.split(1)?),
+            None => None,
+        };
+        Some(Place { all, young: self.0.young.split(1)? })
     }
 }
 
 /// One request's place.
 #[derive(Debug)]
 pub(super) struct Place {
-    all: OwnedSemaphorePermit,
+    all: Option<OwnedSemaphorePermit>,
     young: OwnedSemaphorePermit,
 }
 
@@ -107,7 +122,7 @@ mod tests {
     }
 
     fn one(places: &Places) -> Option<Place> {
-        places.try_take(1)?.next()
+        places.try_take(1, false)?.next()
     }
 
     #[test]
@@ -128,7 +143,7 @@ mod tests {
     fn places_come_back_when_requests_end_or_are_dropped() {
         let places = places(1, 1);
         for _ in 0..3 {
-            let mut held = places.clone().take(5).now_or_never().flatten().unwrap();
+            let mut held = places.clone().take(5, false).now_or_never().flatten().unwrap();
             assert_eq!(held.next().unwrap().hold(ready(7), pending()).now_or_never(), Some(7));
             assert!(held.next().is_none());
             drop(one(&places).unwrap().hold(pending::<()>(), pending()));
@@ -138,9 +153,22 @@ mod tests {
     #[test]
     fn nobody_takes_all_at_once() {
         let places = places(1_000, 80);
-        let mut held = places.try_take(100).unwrap();
+        let mut held = places.try_take(100, false).unwrap();
         let taken: Vec<Place> = std::iter::from_fn(|| held.next()).collect();
         assert_eq!(taken.len(), 10);
         assert_eq!(places.young.available_permits(), 70);
+    }
+
+    #[test]
+    fn clients_that_hang_leave_every_idle_lane_a_place() {
+        let places = places(1, 4);
+        let _hangs = one(&places).unwrap();
+        assert!(one(&places).is_none());
+        let mut held = places.try_take(3, true).unwrap();
+        let first = held.next().unwrap();
+        assert!(held.next().is_none(), "one, not more");
+        let waited = places.clone().take(3, true).now_or_never().flatten();
+        assert!(waited.unwrap().next().is_some());
+        drop(first);
     }
 }
