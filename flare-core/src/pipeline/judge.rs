@@ -1,6 +1,7 @@
 //! Takes what became of an attempt; gives what to store of it and what to say about it. Pure.
 
 use super::backoff;
+use super::event::{Event, EventKind};
 use crate::model::subscription::DeliveryOptions;
 use crate::model::{
     Action, DeadLetter, DeadLetterId, DeathReason, Present, Row, RowEffect, Timestamp, Verdict,
@@ -30,6 +31,26 @@ pub(crate) struct Judgement {
     pub(crate) error: Option<String>,
     /// Attempts that failed for this version, this one included.
     pub(crate) attempts: u32,
+}
+
+impl Judgement {
+    /// What listeners are told once it is stored.
+    pub(crate) fn event(&self, attempt: &Attempt) -> Event {
+        let error = || self.error.clone().unwrap_or_default();
+        let kind = match (&self.effect, self.verdict) {
+            (RowEffect::GiveUp { .. }, _) => EventKind::DeadLettered { error: error() },
+            (_, Verdict::Success) => EventKind::Delivered,
+            (_, Verdict::Discard) => EventKind::Discarded,
+            _ => EventKind::Failed { error: error(), attempts: self.attempts },
+        };
+        Event {
+            subscription: attempt.row.key.subscription,
+            document: attempt.row.key.url.clone(),
+            version: attempt.version,
+            action: attempt.action,
+            kind,
+        }
+    }
 }
 
 /// Judges an outcome at `now`. The subscription's lists win over any other meaning of a status.

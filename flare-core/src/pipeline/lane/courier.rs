@@ -12,18 +12,18 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, debug, info_span, warn};
 
 use super::Lane;
+use super::alarm::Alarm;
 use super::loader::{Load, load};
 use super::place::{Held, Place, Places};
+use super::sender::send;
 use super::settler::{Flushed, Unstored, flush};
 use crate::error::Result;
 use crate::model::{
     Decision, Document, DocumentUrl, Present, Row, RowEffect, Subscription, SubscriptionStatus,
-    Target, Timestamp, Verdict, decide,
+    Target, Timestamp, decide,
 };
 use crate::observe;
-use crate::pipeline::compose::compose;
-use crate::pipeline::event::{Event, EventKind};
-use crate::pipeline::judge::{Attempt, Judgement, judge};
+use crate::pipeline::judge::{Attempt, judge};
 use crate::pipeline::stage::{chain, pause_after};
 use crate::port::{DeliveryOutcome, FailureKind, RowUpdate};
 
@@ -75,8 +75,8 @@ struct Courier {
     load_failures: u32,
     store_failures: u32,
     store_again_at: Option<Timestamp>,
-    /// Rings at the next of these times; kept from wait to wait as long as that stays the same.
-    alarm: Option<(Timestamp, BoxFuture<'static, ()>)>,
+    /// Rings at the next of these times.
+    alarm: Alarm,
     /// The lane is lost or ends: nothing new is begun.
     ending: bool,
 }
@@ -118,7 +118,7 @@ impl Courier {
             load_failures: 0,
             store_failures: 0,
             store_again_at: None,
-            alarm: None,
+            alarm: Alarm::default(),
             ending: false,
         }
     }
@@ -176,21 +176,17 @@ impl Courier {
             held = pending_or(&mut self.place_wait) => Woken::Places(held),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
             Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
-            () = rung(&mut self.alarm) => Woken::Timer,
+            () = self.alarm.rings() => Woken::Timer,
         }
     }
 
     fn set_alarm(&mut self) {
         let look_at = if self.ending { Timestamp::MAX } else { self.look_at };
         let at = self.store_again_at.map_or(look_at, |at| at.min(look_at));
-        if self.alarm.as_ref().is_none_or(|(set, _)| *set != at) {
-            let clock = Arc::clone(&self.lane.context.clock);
-            self.alarm = Some((at, async move { clock.sleep_until(at).await }.boxed()));
-        }
+        self.alarm.set(at, &self.lane.context.clock);
     }
 
     fn ring(&mut self) {
-        self.alarm = None;
         let now = self.lane.context.now();
         if self.store_again_at.is_some_and(|at| at <= now) {
             self.store_again_at = None;
@@ -332,36 +328,8 @@ impl Courier {
                 return;
             }
         };
-        let context = &self.lane.context;
         let attempt = Attempt { row, version, action, holding };
-        let request = compose(
-            &context.settings,
-            &self.lane.resource,
-            &self.lane.subscription,
-            &document,
-            action,
-            context.now(),
-        );
-        let context = Arc::clone(context);
-        let span = info_span!(
-            observe::ATTEMPT,
-            document = %document.key.url,
-            %version,
-            action = action.as_str(),
-            traceparent = document.trace.as_ref().map(tracing::field::display),
-        );
-        let send = async move {
-            match request {
-                Ok(request) => {
-                    let aged = context.sleep(context.settings.young_for);
-                    place.hold(context.delivery.attempt(request), aged).await
-                }
-                Err(invalid) => {
-                    DeliveryOutcome::failed(FailureKind::Unsendable, invalid.to_string(), false)
-                }
-            }
-        };
-        let task = self.sending.spawn(send.instrument(span));
+        let task = self.sending.spawn(send(&self.lane, &document, action, place));
         self.attempts.insert(task.id(), (attempt, Arc::clone(&self.lane.subscription)));
     }
 
@@ -434,7 +402,7 @@ impl Courier {
             duration = ?outcome.duration,
             "attempt ended"
         );
-        let event = context.events.has_listeners().then(|| event_of(&attempt, &judgement));
+        let event = context.events.has_listeners().then(|| judgement.event(&attempt));
         let update = RowUpdate { key: attempt.row.key, effect: judgement.effect };
         self.unstored.push(Unstored { update, event });
     }
@@ -481,30 +449,6 @@ impl Courier {
         self.loading = None;
         self.place_wait = None;
         self.held = None;
-    }
-}
-
-fn event_of(attempt: &Attempt, judgement: &Judgement) -> Event {
-    let error = || judgement.error.clone().unwrap_or_default();
-    let kind = match (&judgement.effect, judgement.verdict) {
-        (RowEffect::GiveUp { .. }, _) => EventKind::DeadLettered { error: error() },
-        (_, Verdict::Success) => EventKind::Delivered,
-        (_, Verdict::Discard) => EventKind::Discarded,
-        _ => EventKind::Failed { error: error(), attempts: judgement.attempts },
-    };
-    Event {
-        subscription: attempt.row.key.subscription,
-        document: attempt.row.key.url.clone(),
-        version: attempt.version,
-        action: attempt.action,
-        kind,
-    }
-}
-
-async fn rung(alarm: &mut Option<(Timestamp, BoxFuture<'static, ()>)>) {
-    match alarm {
-        Some((_, alarm)) => alarm.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -2,9 +2,11 @@
 //! came of it, fenced by the owner's epoch. One request in flight per document; waits for nobody
 //! else's client.
 
+mod alarm;
 mod courier;
 mod loader;
 mod place;
+mod sender;
 mod settler;
 
 use std::sync::Arc;
