@@ -35,7 +35,7 @@ pub struct HttpConfig {
 
 impl HttpConfig {
     /// The defaults: public addresses only, the system's root certificates, no proxy, 5 s to
-    /// connect, 32 idle connections per host for 30 s, excerpts of at most 64 KiB.
+    /// connect, 1024 idle connections per host for 30 s, excerpts of at most 64 KiB.
     pub fn new() -> Self {
         Self {
             roots_pem: None,

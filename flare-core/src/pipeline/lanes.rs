@@ -68,6 +68,20 @@ struct Worked {
     task: AbortHandle,
 }
 
+impl Worked {
+    /// Hands newer settings over.
+    fn update(&self, subscription: &Arc<Subscription>) {
+        self.updates.send_replace(Arc::clone(subscription));
+        self.wake.notify_one();
+    }
+
+    /// Has it finish what is in flight and end.
+    fn stop(&self) {
+        self.stopper.stop();
+        self.wake.notify_one();
+    }
+}
+
 impl Directory {
     fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<LaneId, Worked>) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -175,7 +189,7 @@ impl Lanes {
     async fn drain(&mut self) {
         let Some(tenancy) = &mut self.tenancy else { return };
         tenancy.stopper.stop();
-        self.directory.with(|lanes| lanes.values().for_each(|worked| worked.stopper.stop()));
+        self.directory.with(|lanes| lanes.values().for_each(Worked::stop));
         let all = async {
             while tenancy.couriers.join_next().await.is_some() {}
             while tenancy.consumers.join_next().await.is_some() {}
@@ -262,7 +276,7 @@ impl Lanes {
         let missing: Vec<LaneId> = self.directory.with(|worked| {
             let tell = |lane: &LaneId| match worked.get(lane) {
                 Some(worked) => {
-                    worked.updates.send_replace(Arc::clone(&subscription));
+                    worked.update(&subscription);
                     false
                 }
                 None => true,
@@ -322,7 +336,7 @@ impl Lanes {
     fn stop_lanes(&self, id: SubscriptionId) {
         self.directory.with(|lanes| {
             let range = LaneId::new(id, 0)..=LaneId::new(id, u16::MAX);
-            lanes.range(range).for_each(|(_, worked)| worked.stopper.stop());
+            lanes.range(range).for_each(|(_, worked)| worked.stop());
         });
     }
 

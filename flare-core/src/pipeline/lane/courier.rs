@@ -86,9 +86,7 @@ type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
 
 /// What woke the courier.
 enum Woken {
-    Stop,
     Wake,
-    Updated,
     Timer,
     Places(Option<Held>),
     Loaded(Result<Load>),
@@ -135,10 +133,8 @@ impl Courier {
                 return;
             }
             match self.wait().await {
-                Woken::Stop => self.end(),
+                // Newer settings and a wish to stop are seen by the next beginning.
                 Woken::Wake => self.look = true,
-                // The next beginning takes it up. It may also stand for a wake-up that came early.
-                Woken::Updated => self.look = true,
                 Woken::Timer => self.ring(),
                 Woken::Places(held) => {
                     self.place_wait = None;
@@ -169,13 +165,11 @@ impl Courier {
         self.set_alarm();
         tokio::select! {
             biased;
-            () = self.lane.stop.requested(), if !self.ending => Woken::Stop,
             flushed = pending_or(&mut self.storing) => Woken::Stored(flushed),
             sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
             loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
             held = pending_or(&mut self.place_wait) => Woken::Places(held),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
-            Ok(()) = self.lane.updates.changed(), if !self.ending => Woken::Updated,
             () = self.alarm.rings() => Woken::Timer,
         }
     }
@@ -210,6 +204,9 @@ impl Courier {
     /// Begins whatever can be begun.
     fn begin(&mut self) {
         self.begin_store();
+        if self.lane.stop.is_requested() {
+            self.end();
+        }
         if self.ending {
             return;
         }

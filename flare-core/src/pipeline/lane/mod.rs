@@ -31,8 +31,9 @@ pub(crate) struct Lane {
     pub(crate) subscription: Arc<Subscription>,
     /// Newer settings of the subscription, as they become known.
     pub(crate) updates: watch::Receiver<Arc<Subscription>>,
-    /// Told when there may be something to do.
+    /// Told when there may be something to do, newer settings or a wish to stop: one thing to
+    /// wait for instead of three.
     pub(crate) wake: Arc<Notify>,
-    /// Told when to finish what is in flight and end.
+    /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,
 }
