@@ -103,12 +103,14 @@ pub enum Retry {
 /// assert_eq!(error.to_string(), "receive (sqs): unavailable: no route to host");
 /// assert!(error.is_temporary());
 /// ```
-#[derive(Debug, Clone)]
+///
+/// `Debug` adds the sources, for `main` functions and tests that end with an error.
+#[derive(Clone)]
 pub struct Error {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     retry: Retry,
@@ -234,6 +236,18 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        let mut source = StdError::source(self);
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.inner.source.as_deref().map(|source| source as &(dyn StdError + 'static))
@@ -255,6 +269,12 @@ mod tests {
             StdError::source(&error).map(ToString::to_string).as_deref(),
             Some("socket closed")
         );
+    }
+
+    #[test]
+    fn debug_tells_people_the_sources_too() {
+        let error = Error::new(ErrorKind::Internal, "run").source(std::io::Error::other("boom"));
+        assert_eq!(format!("{error:?}"), "run: internal: boom");
     }
 
     #[test]

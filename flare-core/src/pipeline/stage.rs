@@ -121,12 +121,5 @@ pub(crate) fn pause_after(failures: u32) -> Duration {
 
 /// An error with all its sources, for a log line.
 pub(crate) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
+    format!("{error:?}")
 }
