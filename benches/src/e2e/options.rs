@@ -5,6 +5,11 @@ use crate::Result;
 /// Deliveries in a round unless told otherwise: a second or so on two cores. Many short rounds
 /// tell more than few long ones, for whatever else the machine does touches both of a pair.
 const DELIVERIES: usize = 20_000;
+/// Rounds of each side unless told otherwise.
+const PAIRS: usize = 11;
+/// The same with clients that hang: what they cost the others is less than two neighbouring rounds
+/// differ by chance.
+const PAIRS_WITH_HANG: usize = 31;
 
 /// How `e2e` measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +28,7 @@ pub(super) struct Options {
 
 impl Options {
     pub(super) fn parse(args: &[&str]) -> Result<Self> {
-        let mut options = Self { subscriptions: 10, documents: 0, hang: 0, pairs: 11, json: false };
+        let mut options = Self { subscriptions: 10, documents: 0, hang: 0, pairs: 0, json: false };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match *arg {
@@ -37,6 +42,9 @@ impl Options {
         }
         if options.hang >= options.subscriptions {
             return Err("--hang must leave at least one subscription that answers".into());
+        }
+        if options.pairs == 0 {
+            options.pairs = if options.hang > 0 { PAIRS_WITH_HANG } else { PAIRS };
         }
         if options.documents == 0 {
             options.documents = (DELIVERIES / options.subscriptions).max(1);
@@ -70,6 +78,7 @@ mod tests {
         let read = Options::parse(&["--subscriptions", "100", "--hang", "1", "--json"]).unwrap();
         assert_eq!((read.subscriptions, read.documents, read.hang), (100, 200, 1));
         assert_eq!((read.healthy(), read.deliveries(), read.json), (99, 19_800, true));
+        assert_eq!((read.pairs, Options::parse(&[]).unwrap().pairs), (31, 11));
         for wrong in [&["--hang", "10"][..], &["--subscriptions", "0"], &["--document", "1"]] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");
         }

@@ -198,7 +198,7 @@ mod tests {
     fn headers_are_sent_as_given_or_not_at_all() {
         let with = |name: &str, value: &str| {
             let mut request = request("http://h/");
-            request.headers = vec![(name.to_owned(), value.to_owned())];
+            request.headers = vec![(name.to_owned().into(), value.to_owned())];
             request.body = Bytes::from_static(b"12345");
             request
         };
@@ -215,7 +215,7 @@ mod tests {
         let prepared = prepare(with("Content-Length", "5")).unwrap();
         assert_eq!(prepared.request.headers().get_all(CONTENT_LENGTH).iter().count(), 1);
         let mut many = request("http://h/");
-        many.headers = (0..40_000).map(|n| (format!("x-{n}"), String::new())).collect();
+        many.headers = (0..40_000).map(|n| (format!("x-{n}").into(), String::new())).collect();
         assert!(wrong(many).contains("too many headers"));
     }
 

@@ -7,6 +7,9 @@ use crate::model::{
 };
 use crate::port::DeliveryRequest;
 
+/// Headers that are Flare's own, at most.
+const OWN_HEADERS: usize = 6;
+
 /// The request that tells a client `action` about `document`.
 pub(crate) fn compose(
     settings: &Settings,
@@ -43,14 +46,15 @@ pub(crate) fn compose(
     request.body = told.body(spec.content());
     request.timeout = spec.delivery().timeout().unwrap_or(settings.timeout);
     request.excerpt_limit = settings.excerpt_limit;
+    request.headers.reserve(template.headers.iter().count() + OWN_HEADERS);
     for (name, values) in template.headers.iter() {
         for value in values {
             let value = value.render(Escape::Header, lookup).map_err(missing)?;
-            request.headers.push((name.to_owned(), value));
+            request.headers.push((name.to_owned().into(), value));
         }
     }
     if template.headers.get("content-type").is_none() {
-        request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        request.headers.push(("content-type".into(), "application/json".to_owned()));
     }
     let target = if action == Action::Delete { Target::Absent } else { Target::Present };
     let id = webhook_id(subscription.id, &document.key.url, document.version, target);
@@ -60,9 +64,9 @@ pub(crate) fn compose(
         ("flare-action", action.as_str().to_owned()),
         ("flare-revision", revision),
     ];
-    request.headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    request.headers.extend(own.map(|(name, value)| (name.into(), value)));
     if let Some(trace) = &document.trace {
-        request.headers.push(("traceparent".to_owned(), trace.as_str().to_owned()));
+        request.headers.push(("traceparent".into(), trace.as_str().to_owned()));
     }
     Ok(request)
 }

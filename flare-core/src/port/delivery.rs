@@ -1,5 +1,6 @@
 //! Takes one request; gives what became of that one attempt. Never retries, never decides.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub struct DeliveryRequest {
     /// The absolute URL to call.
     pub url: String,
     /// All headers, in order.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     /// The body.
     pub body: Bytes,
     /// From connect to last byte.

@@ -14,7 +14,7 @@ async fn the_request_goes_out_as_given_and_nothing_else_does() {
     let server = Server::start(Answer::ok("thanks")).await;
     let mut request = post(server.url("/hook/%7Ba%7D/(1);v=2?x=%20y&x='"));
     request.headers = [("Content-Type", "application/json"), ("X-A", "1"), ("X-A", "2")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .map(|(name, value)| (name.into(), value.to_owned()))
         .to_vec();
     request.body = Bytes::from_static(b"{\"id\":1}");
     assert_eq!(answer(delivery(local()).attempt(request).await), (200, "thanks".to_owned()));
@@ -48,7 +48,7 @@ async fn an_empty_body_has_a_length_too_unless_it_is_a_get() {
     ] {
         let mut request = post(server.url("/"));
         request.method = method;
-        request.headers = vec![("user-agent".to_owned(), "mine".to_owned())];
+        request.headers = vec![("user-agent".into(), "mine".to_owned())];
         answer(delivery.attempt(request).await);
         let seen = server.requests().pop().unwrap();
         let found = seen.lines().find_map(|line| line.strip_prefix("content-length: "));
@@ -145,7 +145,7 @@ async fn where_nobody_listens_nothing_is_sent() {
 async fn what_cannot_be_sent_exactly_is_not_sent() {
     let server = Server::start(Answer::ok("")).await;
     let mut smuggling = post(server.url("/"));
-    smuggling.headers = vec![("x".to_owned(), "a\r\nb: c".to_owned())];
+    smuggling.headers = vec![("x".into(), "a\r\nb: c".to_owned())];
     let requests =
         [post("nowhere"), post(server.url("/a/../b")), post(server.url("/a b")), smuggling];
     for request in requests {
