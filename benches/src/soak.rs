@@ -118,9 +118,9 @@ struct Seen {
 impl Seen {
     fn take(&mut self, event: Event) {
         match event.kind {
-            EventKind::Delivered => {
+            EventKind::Delivered(told) => {
                 self.delivered += 1;
-                self.newest.insert(event.subscription, event.version);
+                self.newest.insert(event.subscription, told.version);
             }
             _ => self.failed += 1,
         }

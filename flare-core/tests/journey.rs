@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_backend_memory::{MemoryBackend, MemoryConfig};
+use flare_core::model::subscription::Mode;
 use flare_core::model::{
     Action, DocumentChange, Method, NewResource, Resource, SubscriptionSpec, Timestamp,
 };
@@ -190,9 +191,13 @@ async fn a_refusal_is_not_repeated_and_a_hopeless_one_becomes_a_dead_letter() {
     world.flare.settled(SOON).await.unwrap();
     put(&world.flare, "2", 1).await.unwrap();
     world.flare.settled(SOON).await.unwrap();
-    assert_eq!(events.recv().await.unwrap().kind, EventKind::Discarded);
+    assert!(matches!(events.recv().await.unwrap().kind, EventKind::Discarded(_)));
     let dead = events.recv().await.unwrap();
-    assert_eq!(dead.kind, EventKind::DeadLettered { error: "answered 500".to_owned() });
+    let EventKind::DeadLettered { told, error } = dead.kind else { panic!("{dead:?}") };
+    assert_eq!(
+        (told.document.as_str(), error.as_str()),
+        ("http://api.example/users/2", "answered 500")
+    );
     // A refused create stays a create.
     put(&world.flare, "1", 2).await.unwrap();
     world.flare.settled(SOON).await.unwrap();
@@ -377,7 +382,7 @@ async fn wrong_input_is_explained() {
     let unsupported = [
         (hook("b").filter("true"), "filter"),
         (hook("b").backfill(true), "backfill"),
-        (hook("b").ttl(Duration::from_secs(1)), "delivery.ttl"),
+        (hook("b").mode(Mode::Passive), "mode"),
         (hook("b").lanes(1_000), "delivery.lanes"),
     ];
     for (spec, field) in unsupported {

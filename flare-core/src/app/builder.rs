@@ -143,6 +143,8 @@ impl FlareBuilder {
         }
         let times = [
             ("timeout", settings.timeout),
+            ("max_ttl", settings.max_ttl),
+            ("suspend_after", settings.suspend_after),
             ("reconcile_every", settings.reconcile_every),
             ("rederive_every", settings.rederive_every),
             ("lease_ttl", settings.lease_ttl),

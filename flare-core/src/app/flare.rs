@@ -13,16 +13,13 @@ use super::backend::Backend;
 use super::builder::FlareBuilder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Document, DocumentChange, DocumentKey, DocumentUrl, Invalid, NewResource, Resource, ResourceId,
-    ResourceState, Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus,
-    TraceContext, subscription::Mode,
+    Document, DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, ResourceId,
+    ResourceState, TraceContext,
 };
 use crate::observe;
 use crate::pipeline::Event;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest, Wish, find_resource};
-use crate::pipeline::prepare::{Prepared, prepare};
-use crate::pipeline::stage::chain;
 use crate::port::{Listing, Page};
 
 /// How often [`Flare::settled`] looks.
@@ -53,7 +50,7 @@ impl Flare {
         Self { inner: Arc::new(Inner { context, ingest }) }
     }
 
-    fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &Context {
         &self.inner.context
     }
 
@@ -76,66 +73,6 @@ impl Flare {
     /// Lists resources, oldest first.
     pub async fn resources(&self, page: Page) -> Result<Listing<Resource>> {
         self.context().repository.list_resources(page).await
-    }
-
-    /// Creates a subscription: documents put from now on are delivered to it.
-    ///
-    /// Takes a [`SubscriptionSpec`] or what builds one, such as
-    /// `SubscriptionSpec::post("http://…/{id}")`.
-    pub async fn create_subscription<S>(
-        &self,
-        resource: &ResourceId,
-        spec: S,
-    ) -> Result<Subscription>
-    where
-        S: TryInto<SubscriptionSpec>,
-        S::Error: Into<Invalid>,
-    {
-        const OPERATION: &str = "create_subscription";
-        let invalid = |invalid| Error::invalid(OPERATION, invalid);
-        let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
-        check_supported(&spec).map_err(invalid)?;
-        self.check_lanes(&spec).map_err(invalid)?;
-        let parent = self.active_resource(OPERATION, *resource).await?;
-        let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
-        spec.check_placeholders(&wildcards).map_err(invalid)?;
-
-        let context = self.context();
-        let now = context.now();
-        let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
-        let limit = context.settings.partition_limit;
-        let stored = context.repository.insert_subscription(new, limit).await?;
-        let active = match prepare(context, stored).await? {
-            Prepared::Ready(active) => active,
-            Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", resource)),
-            Prepared::Removed => {
-                let error = Error::new(ErrorKind::Conflict, OPERATION);
-                return Err(error.detail("the subscription was deleted while it was created"));
-            }
-        };
-        if let Err(error) = context.refresh(active.id).await {
-            // It is created; its lane is found by the next sweep.
-            tracing::warn!(error = %chain(&error), "could not announce a subscription");
-        }
-        Ok(active)
-    }
-
-    /// Reads a subscription.
-    pub async fn subscription(&self, id: &SubscriptionId) -> Result<Subscription> {
-        let found = self.context().repository.subscription(*id).await?;
-        found
-            .filter(|it| it.status != SubscriptionStatus::Deleting)
-            .ok_or_else(|| not_found("subscription", "subscription", id))
-    }
-
-    /// Lists a resource's subscriptions, oldest first.
-    pub async fn subscriptions(
-        &self,
-        resource: &ResourceId,
-        page: Page,
-    ) -> Result<Listing<Subscription>> {
-        self.active_resource("subscriptions", *resource).await?;
-        self.context().repository.list_subscriptions(*resource, page).await
     }
 
     /// Hands over a new version of a document, anything that serializes to a JSON object.
@@ -258,18 +195,11 @@ impl Flare {
         }
     }
 
-    /// A lane without a request of its own would never send anything.
-    fn check_lanes(&self, spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
-        let options = spec.delivery();
-        let concurrency = options.concurrency().unwrap_or(self.context().settings.concurrency);
-        if u32::from(options.lanes()) > concurrency {
-            let reason = format!("must not exceed the concurrency of {concurrency}");
-            return Err(Invalid::new("delivery.lanes", reason));
-        }
-        Ok(())
-    }
-
-    async fn active_resource(&self, operation: &'static str, id: ResourceId) -> Result<Resource> {
+    pub(super) async fn active_resource(
+        &self,
+        operation: &'static str,
+        id: ResourceId,
+    ) -> Result<Resource> {
         let found = self.context().repository.resource(id).await?;
         found
             .filter(|resource| resource.state == ResourceState::Active)
@@ -277,24 +207,8 @@ impl Flare {
     }
 }
 
-fn not_found(operation: &'static str, what: &str, id: &dyn fmt::Display) -> Error {
+pub(super) fn not_found(operation: &'static str, what: &str, id: &dyn fmt::Display) -> Error {
     Error::new(ErrorKind::NotFound, operation).detail(format!("there is no {what} {id}"))
-}
-
-/// A setting without effect would be worse than a refusal.
-fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
-    let unsupported = [
-        ("filter", spec.filter().is_some()),
-        ("signing", spec.signing().is_some()),
-        ("mode", spec.mode() == Mode::Passive),
-        ("backfill", spec.backfill()),
-        ("delivery.rate", spec.delivery().rate().is_some()),
-        ("delivery.ttl", spec.delivery().ttl().is_some()),
-    ];
-    match unsupported.into_iter().find(|(_, asked)| *asked) {
-        Some((field, _)) => Err(Invalid::new(field, "is not supported by this version yet")),
-        None => Ok(()),
-    }
 }
 
 impl fmt::Debug for Flare {

@@ -5,6 +5,7 @@ mod backend;
 mod builder;
 mod flare;
 mod runtime;
+mod subscriptions;
 
 pub use backend::Backend;
 pub use builder::FlareBuilder;

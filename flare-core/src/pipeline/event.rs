@@ -1,4 +1,5 @@
-//! Takes what happened to notifications; gives it to whoever listens. Nobody waits for listeners.
+//! Takes what happened to notifications and subscriptions; gives it to whoever listens. Nobody
+//! waits for listeners.
 
 use tokio::sync::broadcast;
 
@@ -7,42 +8,82 @@ use crate::model::{Action, DocumentUrl, SubscriptionId, Version};
 /// How many events a slow listener may fall behind before it misses some.
 const BUFFER: usize = 1_024;
 
-/// Something that happened to a notification, after it was stored.
+/// Something that happened to a subscription or one of its notifications, after it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Whose notification.
+    /// Which subscription.
     pub subscription: SubscriptionId,
-    /// About which document.
-    pub document: DocumentUrl,
-    /// Which version of it.
-    pub version: Version,
-    /// What the client was told.
-    pub action: Action,
     /// What happened.
     pub kind: EventKind,
 }
 
-/// What happened to a notification.
+impl Event {
+    pub(crate) const fn new(subscription: SubscriptionId, kind: EventKind) -> Self {
+        Self { subscription, kind }
+    }
+
+    /// What the notification said, if it is about one.
+    pub const fn told(&self) -> Option<&Told> {
+        match &self.kind {
+            EventKind::Delivered(told)
+            | EventKind::Discarded(told)
+            | EventKind::Failed { told, .. }
+            | EventKind::DeadLettered { told, .. } => Some(told),
+            EventKind::Suspended { .. } | EventKind::Resumed => None,
+        }
+    }
+}
+
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The client has it.
-    Delivered,
+    Delivered(Told),
     /// The client refuses this version.
-    Discarded,
+    Discarded(Told),
     /// The attempt failed; another one follows.
     Failed {
+        /// What the client was to be told.
+        told: Told,
         /// Why, in words.
         error: String,
-        /// How many attempts failed for this version.
+        /// How many attempts were used up for this version.
         attempts: u32,
     },
     /// It was given up and is a dead letter now.
     DeadLettered {
+        /// What the client was to be told.
+        told: Told,
         /// Why, in words.
         error: String,
     },
+    /// Flare gave up on the client for now; its changes are held until somebody resumes it.
+    Suspended {
+        /// Why, in words.
+        reason: String,
+    },
+    /// A pause or suspension has ended.
+    Resumed,
+}
+
+/// What a notification says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Told {
+    /// About which document.
+    pub document: DocumentUrl,
+    /// Which version of it.
+    pub version: Version,
+    /// What the client is told.
+    pub action: Action,
+}
+
+impl Told {
+    pub(crate) const fn new(document: DocumentUrl, version: Version, action: Action) -> Self {
+        Self { document, version, action }
+    }
 }
 
 /// A bounded broadcast of events.

@@ -2,6 +2,7 @@
 //! those slots a courier. Stops before it starts anew.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
 use super::context::Context;
-use super::lane::{self, Lane, Places};
+use super::lane::{self, Hold, Lane, Places};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
 use super::stage::{chain, consume};
@@ -62,6 +63,9 @@ impl Tenancy {
 struct Directory(Mutex<BTreeMap<LaneId, Worked>>);
 
 struct Worked {
+    /// How many lanes the subscription had when this one was started.
+    lanes: u16,
+    hold: Arc<Hold>,
     wake: Arc<Notify>,
     updates: watch::Sender<Arc<Subscription>>,
     stopper: Stopper,
@@ -87,9 +91,25 @@ impl Directory {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether lanes are worked that share the subscription with another number of others.
+    fn has_other_than(&self, subscription: SubscriptionId, lanes: u16) -> bool {
+        self.with(|all| all.range(of(subscription)).any(|(_, worked)| worked.lanes != lanes))
+    }
+
+    /// What the lanes of a subscription share.
+    fn hold(&self, subscription: SubscriptionId) -> Arc<Hold> {
+        let one = |(_, worked): (&LaneId, &Worked)| Arc::clone(&worked.hold);
+        self.with(|all| all.range(of(subscription)).next().map(one)).unwrap_or_default()
+    }
+
     fn wake(&self, lane: LaneId) -> bool {
         self.with(|lanes| lanes.get(&lane).map(|worked| worked.wake.notify_one()).is_some())
     }
+}
+
+/// The lanes of one subscription.
+fn of(subscription: SubscriptionId) -> RangeInclusive<LaneId> {
+    LaneId::new(subscription, 0)..=LaneId::new(subscription, u16::MAX)
 }
 
 impl Lanes {
@@ -272,6 +292,11 @@ impl Lanes {
         }
         let subscription = Arc::new(subscription);
         let lanes = subscription.spec.delivery().lanes();
+        if self.directory.has_other_than(subscription.id, lanes) {
+            // Each lane has other documents now: all end before any starts.
+            self.stop_lanes(subscription.id);
+            return Ok(());
+        }
         let lanes = (0..lanes).map(|shard| LaneId::new(subscription.id, shard));
         let missing: Vec<LaneId> = self.directory.with(|worked| {
             let tell = |lane: &LaneId| match worked.get(lane) {
@@ -314,6 +339,8 @@ impl Lanes {
         let (stopper, stop) = stop();
         let (updates, newest) = watch::channel(Arc::clone(subscription));
         let wake = Arc::new(Notify::new());
+        let hold = self.directory.hold(id.subscription);
+        let lanes = subscription.spec.delivery().lanes();
         let lane = Lane {
             context: Arc::clone(&self.context),
             id,
@@ -321,6 +348,7 @@ impl Lanes {
             resource,
             subscription: Arc::clone(subscription),
             updates: newest,
+            hold: Arc::clone(&hold),
             wake: Arc::clone(&wake),
             stop,
         };
@@ -329,15 +357,13 @@ impl Lanes {
             lane::run(lane, places).await;
             id
         });
-        self.directory.with(|lanes| lanes.insert(id, Worked { wake, updates, stopper, task }));
+        let worked = Worked { lanes, hold, wake, updates, stopper, task };
+        self.directory.with(|all| all.insert(id, worked));
     }
 
     /// Lets the lanes of a subscription finish what is in flight and end.
     fn stop_lanes(&self, id: SubscriptionId) {
-        self.directory.with(|lanes| {
-            let range = LaneId::new(id, 0)..=LaneId::new(id, u16::MAX);
-            lanes.range(range).for_each(|(_, worked)| worked.stop());
-        });
+        self.directory.with(|lanes| lanes.range(of(id)).for_each(|(_, worked)| worked.stop()));
     }
 
     /// A lane ended: by a wish that may have changed meanwhile, or by a fault. Looked at again.

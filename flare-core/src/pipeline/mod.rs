@@ -17,6 +17,7 @@ pub(crate) mod batch;
 pub(crate) mod compose;
 pub(crate) mod context;
 pub(crate) mod event;
+pub(crate) mod health;
 pub(crate) mod ingest;
 pub(crate) mod judge;
 pub(crate) mod lane;
@@ -32,6 +33,6 @@ pub(crate) mod stop;
 pub(crate) mod task;
 pub(crate) mod wake;
 
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, Told};
 pub use settings::Settings;
 pub use task::{DocumentVersion, Task};

@@ -26,6 +26,13 @@ pub struct Settings {
     pub young_for: Duration,
     /// Time for one request of a subscription that does not say.
     pub timeout: Duration,
+    /// The longest a version is tried, whatever a subscription's `ttl` says, and where it says
+    /// nothing.
+    pub max_ttl: Duration,
+    /// The longest a client may have itself held by `Retry-After`.
+    pub hold_limit: Duration,
+    /// A client that only fails for this long is suspended.
+    pub suspend_after: Duration,
     /// Bytes of a client's answer that are kept.
     pub excerpt_limit: usize,
     /// How often changes are looked for whose spreading got lost.
@@ -51,6 +58,9 @@ impl Default for Settings {
             young_limit: 128,
             young_for: Duration::from_millis(20),
             timeout: Duration::from_secs(10),
+            max_ttl: Duration::from_hours(7 * 24),
+            hold_limit: Duration::from_hours(24),
+            suspend_after: Duration::from_hours(5 * 24),
             excerpt_limit: 1_024,
             reconcile_every: Duration::from_secs(5),
             rederive_every: Duration::from_secs(60),

@@ -112,6 +112,14 @@ fn shortened(invalid: Invalid) -> Invalid {
     }
 }
 
+impl TryFrom<SubscriptionBuilder> for SubscriptionInput {
+    type Error = Invalid;
+
+    fn try_from(builder: SubscriptionBuilder) -> Result<Self, Invalid> {
+        builder.build().map(Self::from)
+    }
+}
+
 impl From<SubscriptionSpec> for SubscriptionInput {
     /// A subscription without secrets keeps those of the one it replaces; see
     /// [`without_signing`](SubscriptionInput::without_signing).

@@ -13,17 +13,22 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use super::Lane;
 use super::alarm::Alarm;
+use super::ledger::Ledger;
 use super::loader::{Load, load};
+use super::pace::Pace;
 use super::place::{Held, Place, Places};
 use super::sender::send;
 use super::settler::{Flushed, Unstored, flush};
+use super::suspender::{Suspended, Suspension};
 use crate::error::Result;
 use crate::model::{
-    Decision, Document, DocumentUrl, Present, Row, RowEffect, Subscription, SubscriptionStatus,
-    Target, Timestamp, decide,
+    Applied, Decision, Document, DocumentUrl, LaneState, Present, Row, RowEffect, Subscription,
+    SubscriptionStatus, Target, Timestamp, Verdict, decide,
 };
 use crate::observe;
-use crate::pipeline::judge::{Attempt, judge};
+use crate::pipeline::context::Context;
+use crate::pipeline::health::Health;
+use crate::pipeline::judge::{Attempt, Circumstances, Judgement, Wish, judge};
 use crate::pipeline::stage::{chain, pause_after};
 use crate::port::{DeliveryOutcome, FailureKind, RowUpdate};
 
@@ -36,7 +41,12 @@ const BEHIND: Duration = Duration::from_millis(200);
 pub(crate) async fn run(lane: Lane, places: Places) {
     let span =
         info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.tenure.epoch);
-    Courier::new(lane, places).run().instrument(span).await;
+    let work = async {
+        if let Some(ledger) = recall(&lane).await {
+            Courier::new(lane, places, ledger).run().await;
+        }
+    };
+    work.instrument(span).await;
 }
 
 /// A row whose turn has come.
@@ -51,6 +61,14 @@ struct Courier {
     places: Places,
     /// Rows whose turn has come.
     ready: VecDeque<Ready>,
+    /// How the client is, and what was counted.
+    ledger: Ledger,
+    /// The client's rate, if it has one.
+    pace: Option<Pace>,
+    /// When the next request may go, if the rate does not allow it now.
+    paced_until: Option<Timestamp>,
+    /// The subscription is to be suspended before anything else is sent.
+    suspension: Option<Suspension>,
     /// Requests under way.
     sending: JoinSet<DeliveryOutcome>,
     /// What they are about, and the settings they were made under, which they also end under.
@@ -74,6 +92,7 @@ struct Courier {
     look_at: Timestamp,
     load_failures: u32,
     store_failures: u32,
+    suspend_failures: u32,
     store_again_at: Option<Timestamp>,
     /// Rings at the next of these times.
     alarm: Alarm,
@@ -92,15 +111,21 @@ enum Woken {
     Loaded(Result<Load>),
     Sent(Option<Joined>),
     Stored(Flushed),
+    Noted(Result<Applied>),
+    Suspended(Result<Suspended>),
 }
 
 impl Courier {
-    fn new(lane: Lane, places: Places) -> Self {
+    fn new(lane: Lane, places: Places, ledger: Ledger) -> Self {
         let look_at = lane.context.now();
         Self {
             lane,
             places,
             ready: VecDeque::new(),
+            ledger,
+            pace: None,
+            paced_until: None,
+            suspension: None,
             sending: JoinSet::new(),
             attempts: HashMap::new(),
             held: None,
@@ -115,6 +140,7 @@ impl Courier {
             look_at,
             load_failures: 0,
             store_failures: 0,
+            suspend_failures: 0,
             store_again_at: None,
             alarm: Alarm::default(),
             ending: false,
@@ -123,13 +149,10 @@ impl Courier {
 
     async fn run(mut self) {
         self.postpone();
+        self.set_pace();
         loop {
             self.begin();
-            if self.ending
-                && self.sending.is_empty()
-                && self.storing.is_none()
-                && self.unstored.is_empty()
-            {
+            if self.ending && self.is_idle() && self.ledger.is_settled() {
                 return;
             }
             match self.wait().await {
@@ -157,8 +180,19 @@ impl Courier {
                     self.storing = None;
                     self.take_flushed(flushed);
                 }
+                Woken::Noted(stored) => {
+                    if self.ledger.take(stored, self.ending) {
+                        self.fenced();
+                    }
+                }
+                Woken::Suspended(suspended) => self.take_suspended(suspended),
             }
         }
+    }
+
+    /// Whether nothing is under way whose outcome would be lost.
+    fn is_idle(&self) -> bool {
+        self.sending.is_empty() && self.storing.is_none() && self.unstored.is_empty()
     }
 
     async fn wait(&mut self) -> Woken {
@@ -169,14 +203,25 @@ impl Courier {
             sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
             loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
             held = pending_or(&mut self.place_wait) => Woken::Places(held),
+            stored = self.ledger.stored() => Woken::Noted(stored),
+            ended = suspension_ended(&mut self.suspension) => Woken::Suspended(ended),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
             () = self.alarm.rings() => Woken::Timer,
         }
     }
 
     fn set_alarm(&mut self) {
-        let look_at = if self.ending { Timestamp::MAX } else { self.look_at };
-        let at = self.store_again_at.map_or(look_at, |at| at.min(look_at));
+        let begins = |at: Timestamp| !self.ending && at > self.lane.context.now();
+        let suspend_at = self.suspension.as_ref().filter(|it| !it.is_running()).map(|it| it.at);
+        let times = [
+            self.store_again_at,
+            (!self.ending).then_some(self.look_at),
+            self.ledger.store_at(),
+            self.paced_until.filter(|_| !self.ending),
+            self.opens_at().filter(|at| begins(*at)),
+            suspend_at.filter(|at| begins(*at)),
+        ];
+        let at = times.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
         self.alarm.set(at, &self.lane.context.clock);
     }
 
@@ -207,20 +252,42 @@ impl Courier {
         if self.lane.stop.is_requested() {
             self.end();
         }
+        // While the slots are perhaps somebody else's the owner's task will tell.
+        if !self.ending && self.lane.term.is_trusted(&*self.lane.context.clock) {
+            self.take_update();
+            self.begin_work();
+        }
+        let last = self.ending && self.is_idle();
+        self.ledger.begin(&self.lane, self.sending.len(), last);
+    }
+
+    fn begin_work(&mut self) {
+        self.paced_until = None;
         if self.ending {
             return;
         }
-        if !self.lane.term.is_trusted(&*self.lane.context.clock) {
-            // Perhaps somebody else's by now; the owner's task will tell.
+        if let Some(suspension) = &mut self.suspension {
+            suspension.begin(&self.lane);
             return;
         }
-        self.take_update();
-        if !self.ending {
-            self.begin_sends();
-            self.begin_load();
-            // What needed no telling waits to be stored now, and nothing else would wake us.
-            self.begin_store();
+        if self.opens_at().is_some_and(|at| at > self.lane.context.now()) {
+            // Whatever was read will be outdated by then.
+            if !self.ready.is_empty() {
+                self.put_back();
+            }
+            self.held = None;
+            return;
         }
+        self.begin_sends();
+        self.begin_load();
+        // What needed no telling waits to be stored now, and nothing else would wake us.
+        self.begin_store();
+    }
+
+    /// When the client may be asked again, by our clock, if it asked to be left alone or is probed.
+    fn opens_at(&self) -> Option<Timestamp> {
+        let at = self.ledger.health().probe_at().max(Some(self.lane.hold.end()));
+        at.map(|at| self.lane.term.local_time(at))
     }
 
     /// Goes on under newer settings, or ends if the subscription is no longer active.
@@ -232,14 +299,35 @@ impl Courier {
     }
 
     fn adopt(&mut self, subscription: Arc<Subscription>) {
-        if subscription.status == SubscriptionStatus::Active {
-            self.lane.subscription = subscription;
-        } else {
+        let lanes = |of: &Subscription| of.spec.delivery().lanes();
+        // With another number of lanes each has other documents: all end before any starts.
+        if subscription.status != SubscriptionStatus::Active
+            || lanes(&subscription) != lanes(&self.lane.subscription)
+        {
             self.end();
+            return;
+        }
+        if subscription.resumed_at > self.lane.subscription.resumed_at {
+            self.ledger.resumed(subscription.resumed_at);
+        }
+        self.lane.subscription = subscription;
+        self.set_pace();
+    }
+
+    fn set_pace(&mut self) {
+        let options = self.lane.subscription.spec.delivery();
+        let lanes = options.lanes();
+        let same = |rate| self.pace.as_ref().is_some_and(|pace| pace.is_of(rate, lanes));
+        match options.rate() {
+            Some(rate) if same(rate) => {}
+            rate => self.pace = rate.map(|rate| Pace::new(rate, lanes)),
         }
     }
 
     fn concurrency(&self) -> usize {
+        if self.ledger.health().is_probing() {
+            return 1;
+        }
         let options = self.lane.subscription.spec.delivery();
         let all = options.concurrency().unwrap_or(self.lane.context.settings.concurrency);
         // Each lane has its share, and none more than that.
@@ -250,7 +338,12 @@ impl Courier {
 
     /// What may be loaded or unstored at a time: enough to go on sending meanwhile.
     fn window(&self) -> usize {
-        (self.concurrency() * 2).clamp(16, 512)
+        if self.ledger.health().is_probing() {
+            return 1;
+        }
+        let window = (self.concurrency() * 2).clamp(16, 512);
+        // More than the client allows in the time would only be read again.
+        self.pace.as_ref().map_or(window, |pace| window.min(pace.within(FRESH)))
     }
 
     fn begin_load(&mut self) {
@@ -279,6 +372,14 @@ impl Courier {
                 // Read again rather than sent outdated; all that waits is as old.
                 self.put_back();
                 continue;
+            }
+            let now = self.lane.context.now();
+            if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
+                && next > now
+            {
+                self.paced_until = Some(next);
+                self.held = None;
+                return;
             }
             let Some(place) = self.take_place(wanted) else { return };
             if let Some(ready) = self.ready.pop_front() {
@@ -325,7 +426,12 @@ impl Courier {
                 return;
             }
         };
-        let attempt = Attempt { row, version, action, holding };
+        let probe = self.ledger.health().is_probing();
+        let attempt = Attempt { row, version, action, holding, probe };
+        if let Some(pace) = &mut self.pace {
+            pace.take(self.lane.context.now());
+        }
+        self.ledger.touch();
         let task = self.sending.spawn(send(&self.lane, &document, action, place));
         self.attempts.insert(task.id(), (attempt, Arc::clone(&self.lane.subscription)));
     }
@@ -381,16 +487,7 @@ impl Courier {
             None => return,
         };
         let Some((attempt, subscription)) = self.attempts.remove(&id) else { return };
-        let context = &self.lane.context;
-        let now = context.now();
-        let judgement = judge(
-            &attempt,
-            &outcome,
-            subscription.spec.delivery(),
-            self.lane.term.store_time(now),
-            context.random(),
-            context.ids.next(now).into(),
-        );
+        let judgement = self.judge(&attempt, &outcome, &subscription);
         debug!(
             document = %attempt.row.key.url,
             version = %attempt.version,
@@ -399,9 +496,105 @@ impl Courier {
             duration = ?outcome.duration,
             "attempt ended"
         );
-        let event = context.events.has_listeners().then(|| judgement.event(&attempt));
+        self.take_judgement(&judgement, attempt.probe, &subscription);
+        let events = &self.lane.context.events;
+        let event = events.has_listeners().then(|| judgement.event(&attempt));
         let update = RowUpdate { key: attempt.row.key, effect: judgement.effect };
         self.unstored.push(Unstored { update, event });
+    }
+
+    fn judge(
+        &self,
+        attempt: &Attempt,
+        outcome: &DeliveryOutcome,
+        subscription: &Subscription,
+    ) -> Judgement {
+        let Context { settings, ids, .. } = &*self.lane.context;
+        let local = self.lane.context.now();
+        let now = self.lane.term.store_time(local);
+        let (health, held_until) = (self.ledger.health(), self.lane.hold.end());
+        let options = subscription.spec.delivery();
+        let ttl = options.ttl().map_or(settings.max_ttl, |ttl| ttl.min(settings.max_ttl));
+        let circumstances = Circumstances {
+            now,
+            random: self.lane.context.random(),
+            dead_letter: ids.next(local).into(),
+            counts: attempt.probe || !health.is_probing(),
+            ttl: (!health.is_probing() && held_until <= now).then_some(ttl),
+            free_since: health
+                .released_at()
+                .max(self.lane.subscription.resumed_at)
+                .max(Some(held_until)),
+            hold_limit: settings.hold_limit,
+        };
+        judge(attempt, outcome, options, &circumstances)
+    }
+
+    /// What an answer means for the lane as a whole.
+    fn take_judgement(
+        &mut self,
+        judgement: &Judgement,
+        probe: bool,
+        subscription: &Arc<Subscription>,
+    ) {
+        let now = self.lane.term.store_time(self.lane.context.now());
+        let error = judgement.error.as_deref();
+        self.ledger.note(judgement.sign, probe, error, now);
+        // Whoever was replaced meanwhile did not speak for the client there is now.
+        let current = subscription.generation == self.lane.subscription.generation;
+        match judgement.wish {
+            Some(Wish::Hold(until)) => {
+                self.lane.hold.until(until);
+                self.ledger.hold(until);
+            }
+            Some(Wish::Leave) if current => {
+                let reason = "the client answered 410 Gone: it wants to hear no more";
+                self.suspend(reason.to_owned(), None);
+            }
+            _ => {}
+        }
+        let limit = self.lane.context.settings.suspend_after;
+        let failed = matches!(judgement.verdict, Verdict::Failure | Verdict::Unknown);
+        if let Some(since) = self.ledger.health().failing_since()
+            && failed
+            && current
+            && since + limit <= now
+        {
+            let last = error.unwrap_or_default();
+            self.suspend(
+                format!("every attempt since {since} failed; the last: {last}"),
+                Some(since),
+            );
+        }
+    }
+
+    fn suspend(&mut self, reason: String, failing_since: Option<Timestamp>) {
+        self.suspension.get_or_insert_with(|| Suspension::new(reason, failing_since));
+        self.put_back();
+        self.held = None;
+    }
+
+    fn take_suspended(&mut self, suspended: Result<Suspended>) {
+        match suspended {
+            Ok(suspended) => {
+                self.suspension = None;
+                self.suspend_failures = 0;
+                match suspended {
+                    Suspended::Now(subscription) => self.adopt(subscription),
+                    Suspended::Removed => self.end(),
+                    Suspended::NotNeeded => {}
+                }
+            }
+            Err(error) => {
+                self.suspend_failures += 1;
+                let context = &self.lane.context;
+                let pause = context.jittered(pause_after(self.suspend_failures));
+                warn!(error = %chain(&error), ?pause, "could not suspend, will retry");
+                if let Some(suspension) = &mut self.suspension {
+                    suspension.at = context.now() + pause;
+                }
+            }
+        }
     }
 
     fn begin_store(&mut self) {
@@ -434,14 +627,19 @@ impl Courier {
             self.store_failures = 0;
         }
         if flushed.fenced {
-            warn!("a later owner works this lane");
-            self.end();
+            self.fenced();
         }
+    }
+
+    fn fenced(&mut self) {
+        warn!("a later owner works this lane");
+        self.end();
     }
 
     /// Begins nothing more; what is in flight is finished.
     fn end(&mut self) {
         self.ending = true;
+        self.suspension = None;
         self.ready.clear();
         self.loading = None;
         self.place_wait = None;
@@ -455,4 +653,39 @@ async fn pending_or<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
         Some(future) => future.await,
         None => std::future::pending().await,
     }
+}
+
+async fn suspension_ended(suspension: &mut Option<Suspension>) -> Result<Suspended> {
+    match suspension {
+        Some(suspension) => suspension.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is remembered of the lane; `None` if it is to end before that is known.
+async fn recall(lane: &Lane) -> Option<Ledger> {
+    let context = &lane.context;
+    let mut failures = 0;
+    while !lane.stop.is_requested() {
+        match context.repository.lanes(lane.id.subscription).await {
+            Ok(states) => {
+                let held = states.iter().filter_map(|state| state.hold_until);
+                held.for_each(|until| lane.hold.until(until));
+                let own = states.into_iter().find(|state| state.lane == lane.id);
+                let own = own.unwrap_or_else(|| LaneState::new(lane.id));
+                return Some(Ledger::new(Health::recall(own, lane.subscription.resumed_at)));
+            }
+            Err(error) => {
+                failures += 1;
+                warn!(error = %chain(&error), "could not read the lane's state, will retry");
+                tokio::select! {
+                    biased;
+                    () = context.sleep(context.jittered(pause_after(failures))) => {}
+                    // A wish to stop, perhaps.
+                    () = lane.wake.notified() => {}
+                }
+            }
+        }
+    }
+    None
 }

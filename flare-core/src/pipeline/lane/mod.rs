@@ -4,10 +4,14 @@
 
 mod alarm;
 mod courier;
+mod hold;
+mod ledger;
 mod loader;
+mod pace;
 mod place;
 mod sender;
 mod settler;
+mod suspender;
 
 use std::sync::Arc;
 
@@ -19,6 +23,7 @@ use super::stop::Stop;
 use crate::model::{LaneId, Resource, Subscription};
 
 pub(crate) use courier::run;
+pub(crate) use hold::Hold;
 pub(crate) use place::Places;
 
 /// What one lane works with.
@@ -31,6 +36,8 @@ pub(crate) struct Lane {
     pub(crate) subscription: Arc<Subscription>,
     /// Newer settings of the subscription, as they become known.
     pub(crate) updates: watch::Receiver<Arc<Subscription>>,
+    /// Until when the client wants to be left alone; all lanes of the subscription share it.
+    pub(crate) hold: Arc<Hold>,
     /// Told when there may be something to do, newer settings or a wish to stop: one thing to
     /// wait for instead of three.
     pub(crate) wake: Arc<Notify>,

@@ -1,0 +1,240 @@
+//! Takes what a host wants of its subscriptions; gives them created, read, replaced, paused and
+//! resumed. Each change is one conditional write, repeated if somebody was faster.
+
+use super::flare::{Flare, not_found};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{
+    Invalid, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
+    SubscriptionSpec, SubscriptionStatus, subscription::Mode,
+};
+use crate::pipeline::event::{Event, EventKind};
+use crate::pipeline::prepare::{Prepared, prepare};
+use crate::pipeline::stage::chain;
+use crate::port::{Listing, Page, Replaced};
+
+impl Flare {
+    /// Creates a subscription: documents put from now on are delivered to it.
+    ///
+    /// Takes a [`SubscriptionSpec`] or what builds one, such as
+    /// `SubscriptionSpec::post("http://…/{id}")`.
+    pub async fn create_subscription<S>(
+        &self,
+        resource: &ResourceId,
+        spec: S,
+    ) -> Result<Subscription>
+    where
+        S: TryInto<SubscriptionSpec>,
+        S::Error: Into<Invalid>,
+    {
+        const OPERATION: &str = "create_subscription";
+        let invalid = |invalid| Error::invalid(OPERATION, invalid);
+        let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
+        let parent = self.active_resource(OPERATION, *resource).await?;
+        self.check(&spec, &parent).map_err(invalid)?;
+
+        let context = self.context();
+        let now = context.now();
+        let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
+        let limit = context.settings.partition_limit;
+        let stored = context.repository.insert_subscription(new, limit).await?;
+        let active = match prepare(context, stored).await? {
+            Prepared::Ready(active) => active,
+            Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", resource)),
+            Prepared::Removed => {
+                let error = Error::new(ErrorKind::Conflict, OPERATION);
+                return Err(error.detail("the subscription was deleted while it was created"));
+            }
+        };
+        self.announce(active.id).await;
+        Ok(active)
+    }
+
+    /// Reads a subscription.
+    pub async fn subscription(&self, id: &SubscriptionId) -> Result<Subscription> {
+        self.known_subscription("subscription", *id).await
+    }
+
+    /// Lists a resource's subscriptions, oldest first.
+    pub async fn subscriptions(
+        &self,
+        resource: &ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>> {
+        self.active_resource("subscriptions", *resource).await?;
+        self.context().repository.list_subscriptions(*resource, page).await
+    }
+
+    /// Replaces the settings of a subscription; what it knows of its documents is kept.
+    ///
+    /// Takes a [`SubscriptionInput`], or a [`SubscriptionSpec`] or what builds one, which keeps the
+    /// secrets there are if it has none. What is accepted after this returned is sent under the new settings; what is in
+    /// flight finishes under the old ones. The number of lanes can be changed while the
+    /// subscription is paused.
+    pub async fn replace_subscription<S>(
+        &self,
+        id: &SubscriptionId,
+        input: S,
+    ) -> Result<Subscription>
+    where
+        S: TryInto<SubscriptionInput>,
+        S::Error: Into<Invalid>,
+    {
+        const OPERATION: &str = "replace_subscription";
+        let invalid = |invalid| Error::invalid(OPERATION, invalid);
+        let input = input.try_into().map_err(|error| invalid(error.into()))?;
+        let mut current = self.known_subscription(OPERATION, *id).await?;
+        let parent = self.active_resource(OPERATION, current.resource).await?;
+        loop {
+            let spec = input.clone().replace(&current.spec);
+            self.check(&spec, &parent).map_err(invalid)?;
+            let lanes = (current.spec.delivery().lanes(), spec.delivery().lanes());
+            if lanes.0 != lanes.1 && current.status != SubscriptionStatus::Paused {
+                let detail = format!(
+                    "it has {} lanes, and their number can be changed only while the \
+                     subscription is paused",
+                    lanes.0
+                );
+                let error = Error::new(ErrorKind::Conflict, OPERATION);
+                return Err(error.field("delivery.lanes").detail(detail));
+            }
+            let replacement = Subscription { spec, ..current.clone() };
+            match self.swap(OPERATION, &current, replacement).await? {
+                Swapped::Done(replaced) => return Ok(replaced),
+                Swapped::Conflict(newer) => current = newer,
+            }
+        }
+    }
+
+    /// Holds the changes of a subscription until it is resumed. What is in flight finishes; no
+    /// change accepted after this returned is sent.
+    pub async fn pause(&self, id: &SubscriptionId) -> Result<Subscription> {
+        const OPERATION: &str = "pause";
+        let mut current = self.known_subscription(OPERATION, *id).await?;
+        while current.status != SubscriptionStatus::Paused {
+            let mut paused = current.clone();
+            paused.status = SubscriptionStatus::Paused;
+            paused.reason = None;
+            match self.swap(OPERATION, &current, paused).await? {
+                Swapped::Done(paused) => return Ok(paused),
+                Swapped::Conflict(newer) => current = newer,
+            }
+        }
+        Ok(current)
+    }
+
+    /// Ends a pause or suspension: what was held is due at once, the newest version of each
+    /// document only.
+    pub async fn resume(&self, id: &SubscriptionId) -> Result<Subscription> {
+        const OPERATION: &str = "resume";
+        let mut current = self.known_subscription(OPERATION, *id).await?;
+        while matches!(current.status, SubscriptionStatus::Paused | SubscriptionStatus::Suspended) {
+            self.expedite(*id).await?;
+            let mut resumed = current.clone();
+            resumed.status = SubscriptionStatus::Active;
+            resumed.reason = None;
+            resumed.resumed_at = Some(self.context().now());
+            match self.swap(OPERATION, &current, resumed).await? {
+                Swapped::Done(resumed) => {
+                    self.context().events.emit(Event::new(*id, EventKind::Resumed));
+                    return Ok(resumed);
+                }
+                Swapped::Conflict(newer) => current = newer,
+            }
+        }
+        Ok(current)
+    }
+
+    /// Makes everything that waits for a later time due now.
+    async fn expedite(&self, id: SubscriptionId) -> Result<()> {
+        let limit = self.context().batch_limit();
+        while self.context().repository.expedite_rows(id, limit).await? >= limit as u64 {}
+        Ok(())
+    }
+
+    /// Stores a subscription in place of `current`, if that is still what is there.
+    async fn swap(
+        &self,
+        operation: &'static str,
+        current: &Subscription,
+        mut replacement: Subscription,
+    ) -> Result<Swapped> {
+        let context = self.context();
+        replacement.updated_at = context.now();
+        let replaced =
+            context.repository.replace_subscription(current.generation, replacement).await?;
+        match replaced {
+            Replaced::Done(stored) => {
+                self.announce(stored.id).await;
+                Ok(Swapped::Done(stored))
+            }
+            Replaced::Conflict(newer) if newer.status != SubscriptionStatus::Deleting => {
+                Ok(Swapped::Conflict(newer))
+            }
+            Replaced::Conflict(_) | Replaced::Missing => {
+                Err(not_found(operation, "subscription", &current.id))
+            }
+        }
+    }
+
+    /// Tells whoever works a subscription that it has changed.
+    async fn announce(&self, id: SubscriptionId) {
+        if let Err(error) = self.context().refresh(id).await {
+            // The change is stored; its lanes learn it from the next row, or the next sweep.
+            tracing::warn!(subscription = %id, error = %chain(&error), "could not announce a change");
+        }
+    }
+
+    pub(super) async fn known_subscription(
+        &self,
+        operation: &'static str,
+        id: SubscriptionId,
+    ) -> Result<Subscription> {
+        let found = self.context().repository.subscription(id).await?;
+        found
+            .filter(|it| it.status != SubscriptionStatus::Deleting)
+            .ok_or_else(|| not_found(operation, "subscription", &id))
+    }
+
+    fn check(
+        &self,
+        spec: &SubscriptionSpec,
+        parent: &Resource,
+    ) -> std::result::Result<(), Invalid> {
+        check_supported(spec)?;
+        self.check_lanes(spec)?;
+        let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
+        spec.check_placeholders(&wildcards)
+    }
+
+    /// A lane without a request of its own would never send anything.
+    fn check_lanes(&self, spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
+        let options = spec.delivery();
+        let concurrency = options.concurrency().unwrap_or(self.context().settings.concurrency);
+        if u32::from(options.lanes()) > concurrency {
+            let reason = format!("must not exceed the concurrency of {concurrency}");
+            return Err(Invalid::new("delivery.lanes", reason));
+        }
+        Ok(())
+    }
+}
+
+/// What became of a conditional write.
+#[allow(clippy::large_enum_variant, reason = "one per call")]
+enum Swapped {
+    Done(Subscription),
+    Conflict(Subscription),
+}
+
+/// A setting without effect would be worse than a refusal.
+fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
+    let unsupported = [
+        ("filter", spec.filter().is_some()),
+        ("signing", spec.signing().is_some()),
+        ("mode", spec.mode() == Mode::Passive),
+        ("backfill", spec.backfill()),
+    ];
+    match unsupported.into_iter().find(|(_, asked)| *asked) {
+        Some((field, _)) => Err(Invalid::new(field, "is not supported by this version yet")),
+        None => Ok(()),
+    }
+}

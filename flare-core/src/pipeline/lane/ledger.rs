@@ -1,0 +1,118 @@
+//! Takes what a lane's requests came to; gives the lane's state to the store: at once where a
+//! successor has to know, else now and then.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tracing::warn;
+
+use super::Lane;
+use crate::error::Result;
+use crate::model::{Applied, LaneState, Timestamp};
+use crate::pipeline::health::{Health, Sign};
+use crate::pipeline::stage::chain;
+
+/// How long counters may lag behind.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The state of a lane, and how much of it is stored.
+pub(super) struct Ledger {
+    health: Health,
+    /// Something is not stored yet.
+    changed: bool,
+    /// And is not to wait for its turn.
+    urgent: bool,
+    /// When it is stored next, by our clock.
+    turn: Timestamp,
+    storing: Option<BoxFuture<'static, Result<Applied>>>,
+}
+
+impl Ledger {
+    pub(super) fn new(health: Health) -> Self {
+        Self { health, changed: false, urgent: false, turn: Timestamp::EPOCH, storing: None }
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Notes an answer, at store time `now`.
+    pub(super) fn note(&mut self, sign: Sign, probe: bool, error: Option<&str>, now: Timestamp) {
+        let before = self.health.is_probing();
+        self.health.note(sign, probe, error, now);
+        self.changed = true;
+        // A successor goes on probing, or has no need to begin.
+        self.urgent |= before != self.health.is_probing();
+    }
+
+    /// Notes that a request was begun.
+    pub(super) fn touch(&mut self) {
+        self.changed = true;
+    }
+
+    /// Notes that the client wants to be left alone.
+    pub(super) fn hold(&mut self, until: Timestamp) {
+        self.health.hold(until);
+        (self.changed, self.urgent) = (true, true);
+    }
+
+    /// Notes that the subscription was resumed.
+    pub(super) fn resumed(&mut self, at: Option<Timestamp>) {
+        self.health = Health::recall(self.health.state().clone(), at);
+        self.changed = true;
+    }
+
+    /// When the state wants to be stored; `None` if not, or if it is being stored.
+    pub(super) fn store_at(&self) -> Option<Timestamp> {
+        (self.changed && self.storing.is_none()).then_some(match self.urgent {
+            true => Timestamp::EPOCH,
+            false => self.turn,
+        })
+    }
+
+    /// Begins to store the state, if it is its turn or there will be no other.
+    pub(super) fn begin(&mut self, lane: &Lane, in_flight: usize, last: bool) {
+        let now = lane.context.now();
+        if !self.store_at().is_some_and(|at| at <= now || last) {
+            return;
+        }
+        (self.changed, self.urgent) = (false, false);
+        self.turn = now + EVERY;
+        let state = self.health.stored_at(lane.term.store_time(now), in_flight);
+        self.storing = Some(store(lane.clone(), state).boxed());
+    }
+
+    /// Whether everything is stored.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.changed && self.storing.is_none()
+    }
+
+    /// Gives the answer of what is being stored; never, if nothing is.
+    pub(super) async fn stored(&mut self) -> Result<Applied> {
+        match &mut self.storing {
+            Some(storing) => storing.await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes that answer; tells whether a later owner works the lane.
+    pub(super) fn take(&mut self, stored: Result<Applied>, last: bool) -> bool {
+        self.storing = None;
+        match stored {
+            Ok(Applied::Fenced { .. }) => true,
+            Ok(_) => false,
+            Err(error) => {
+                warn!(error = %chain(&error), "could not store the lane's state");
+                // What ends does not wait for counters; the next owner counts on without them.
+                self.changed = !last;
+                false
+            }
+        }
+    }
+}
+
+async fn store(lane: Lane, state: LaneState) -> Result<Applied> {
+    let stored = lane.context.repository.store_lanes(lane.term.tenure.epoch, vec![state]).await;
+    stored.into_iter().next().unwrap_or(Ok(Applied::Done))
+}
