@@ -76,6 +76,8 @@ struct Courier {
     /// Places of the next requests.
     held: Option<Held>,
     place_wait: Option<BoxFuture<'static, Option<Held>>>,
+    /// Whether nothing was in flight when that wait began.
+    waits_idle: bool,
     /// What came of them, not stored yet.
     unstored: Vec<Unstored>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
@@ -130,6 +132,7 @@ impl Courier {
             attempts: HashMap::new(),
             held: None,
             place_wait: None,
+            waits_idle: false,
             unstored: Vec::new(),
             loading: None,
             storing: None,
@@ -392,10 +395,13 @@ impl Courier {
         if let Some(place) = self.held.as_mut().and_then(Held::next) {
             return Some(place);
         }
-        if self.place_wait.is_some() {
+        let idle = self.sending.is_empty();
+        if self.place_wait.is_some() && idle == self.waits_idle {
             return None;
         }
-        let idle = self.sending.is_empty();
+        // In line since it was busy, perhaps behind clients that hang: idle it need not wait.
+        self.place_wait = None;
+        self.waits_idle = idle;
         self.held = self.places.try_take(wanted, idle);
         if self.held.is_none() {
             self.place_wait = Some(self.places.clone().take(wanted, idle).boxed());

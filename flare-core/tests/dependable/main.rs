@@ -1,0 +1,16 @@
+//! Dependable delivery as a host and its clients see it: whole Flares on memory and simulated time,
+//! days of it; and, where a limit has to hold on the wire, real HTTP.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
+
+mod down;
+#[cfg(feature = "http")]
+mod gauge;
+mod holds;
+mod lanes;
+mod probing;
+mod sim;
+mod states;
+mod ttl;
+#[cfg(feature = "http")]
+mod wire;

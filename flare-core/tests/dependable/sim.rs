@@ -1,0 +1,182 @@
+//! Takes a test's wishes; gives a Flare on memory whose time and clients do what the test says.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flare_backend_memory::MemoryBackend;
+use flare_core::Flare;
+use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
+use flare_core::model::{
+    DocumentUrl, NewResource, Resource, Row, RowKey, Subscription, SubscriptionId,
+    SubscriptionSpec, Timestamp,
+};
+use flare_core::pipeline::Settings;
+use flare_core::port::{Clock, DeliveryOutcome, Reply, RetryAfter, RowStore};
+use flare_testkit::{ManualClock, Recorded, RecordingDelivery};
+use tokio::task::JoinHandle;
+
+/// Turns that everything gets before time moves: more than the longest chain of wake-ups.
+const TURNS: u32 = 40;
+
+pub(crate) struct Sim {
+    pub(crate) clock: ManualClock,
+    pub(crate) memory: MemoryBackend,
+    pub(crate) delivery: RecordingDelivery,
+    pub(crate) flare: Flare,
+    settings: Settings,
+    /// What each client answers, by host; `200` unless said otherwise.
+    moods: Arc<Mutex<BTreeMap<String, DeliveryOutcome>>>,
+    running: Option<JoinHandle<flare_core::Result<()>>>,
+    resource: Option<Resource>,
+}
+
+/// Settings under which idle days pass quickly.
+pub(crate) fn patient() -> Settings {
+    let mut settings = Settings::default();
+    settings.slots = 2;
+    settings.workers = 1;
+    settings.reconcile_every = Duration::from_secs(600);
+    settings.rederive_every = Duration::from_secs(600);
+    settings.lease_ttl = Duration::from_secs(1_200);
+    settings
+}
+
+impl Sim {
+    pub(crate) async fn start() -> Self {
+        Self::with(patient()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
+        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
+        let moods: Arc<Mutex<BTreeMap<String, DeliveryOutcome>>> = Arc::default();
+        let known = Arc::clone(&moods);
+        let delivery = RecordingDelivery::new(Arc::new(clock.clone())).answering(move |request| {
+            let host = request.url.split('/').nth(2).unwrap_or_default();
+            let mood = known.lock().unwrap().get(host).cloned();
+            mood.unwrap_or_else(|| DeliveryOutcome::answered(200))
+        });
+        let (flare, _) = build(&memory, &clock, &delivery, &settings, 0);
+        let mut sim =
+            Self { clock, memory, delivery, flare, settings, moods, running: None, resource: None };
+        let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
+        sim.resource = Some(sim.flare.create_resource(new).await.unwrap());
+        sim.restart().await;
+        sim
+    }
+
+    /// The runtime dies, if there is one, and another one starts.
+    pub(crate) async fn restart(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.abort();
+            let _ = running.await;
+            // Until its lease has lapsed nobody else may work.
+            self.clock.advance(self.settings.lease_ttl).await;
+        }
+        let (flare, runtime) = build(&self.memory, &self.clock, &self.delivery, &self.settings, 1);
+        self.flare = flare;
+        self.running = Some(tokio::spawn(runtime.run(std::future::pending())));
+        self.pass(Duration::from_millis(10)).await;
+    }
+
+    pub(crate) async fn subscribe(&self, spec: SubscriptionBuilder) -> Subscription {
+        let resource = self.resource.as_ref().unwrap();
+        let created = self.flare.create_subscription(&resource.id, spec).await.unwrap();
+        self.pass(Duration::from_millis(10)).await;
+        created
+    }
+
+    pub(crate) async fn put(&self, id: u32, rev: i64) {
+        self.flare.put_json(&url(id), format!("{{\"rev\":{rev}}}")).await.unwrap();
+    }
+
+    pub(crate) fn client(&self, host: &str, answers: DeliveryOutcome) {
+        self.moods.lock().unwrap().insert(host.to_owned(), answers);
+    }
+
+    pub(crate) fn client_is_well(&self, host: &str) {
+        self.moods.lock().unwrap().remove(host);
+    }
+
+    /// Lets time pass, from deadline to deadline.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let end = self.clock.now() + time;
+        loop {
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+            if self.clock.now() >= end {
+                return;
+            }
+            let next = self.clock.next_deadline().map_or(end, |deadline| deadline.min(end));
+            self.clock.advance_to(next);
+        }
+    }
+
+    pub(crate) async fn row(&self, subscription: SubscriptionId, id: u32) -> Row {
+        let key = RowKey::new(subscription, DocumentUrl::parse(&url(id)).unwrap());
+        self.memory.repository().rows(vec![key]).await.unwrap().remove(0).unwrap()
+    }
+
+    /// Requests made since `from`, as (milliseconds since then, URL).
+    pub(crate) fn since(&self, from: Timestamp) -> Vec<(u128, String)> {
+        let requests = self.delivery.requests().into_iter().filter(|it| it.at >= from);
+        requests.map(|it: Recorded| ((it.at - from).as_millis(), it.request.url)).collect()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
+}
+
+pub(crate) fn url(id: u32) -> String {
+    format!("http://api.example/docs/{id}")
+}
+
+/// A subscription of the client at `host`.
+pub(crate) fn hook(host: &str) -> SubscriptionBuilder {
+    SubscriptionSpec::post(format!("http://{host}/{{id}}/{{revision}}"))
+}
+
+/// So many retries, all after the same time.
+pub(crate) fn every(seconds: u32, retries: u32) -> RetryPolicy {
+    RetryPolicy::builder()
+        .num_retries(retries)
+        .min_delay_target(seconds)
+        .max_delay_target(seconds)
+        .build()
+        .unwrap()
+}
+
+/// An answer that asks to be left alone.
+pub(crate) fn wait(status: u16, after: RetryAfter) -> DeliveryOutcome {
+    let mut outcome = DeliveryOutcome::answered(status);
+    outcome.reply =
+        Reply::Answered { status, retry_after: Some(after), excerpt: Default::default() };
+    outcome
+}
+
+fn build(
+    memory: &MemoryBackend,
+    clock: &ManualClock,
+    delivery: &RecordingDelivery,
+    settings: &Settings,
+    seed: u64,
+) -> (Flare, flare_core::Runtime) {
+    Flare::builder(memory.clone())
+        .delivery(Arc::new(delivery.clone()))
+        .clock(Arc::new(clock.clone()))
+        .settings(settings.clone())
+        .seed(seed)
+        .build()
+        .unwrap()
+}
