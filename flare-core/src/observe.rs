@@ -5,6 +5,7 @@
 //! | [`PUT`] | `documents` | storing and announcing puts and deletes |
 //! | [`PARTITION`] | `tasks` | finding the partitions of a batch of changes |
 //! | [`SPREAD`] | `tasks` | writing the rows of a batch of partitions |
+//! | [`JOB`] | `kind`, `subject` | a turn at a stored job |
 //! | [`LANE`] | `lane`, `epoch` | all work of one lane under one owner |
 //! | [`ATTEMPT`] | `document`, `version`, `action`, `traceparent` | one request to a client |
 //!
@@ -16,6 +17,8 @@ pub const PUT: &str = "flare.put";
 pub const PARTITION: &str = "flare.partition";
 /// Writing the rows of a batch of partitions.
 pub const SPREAD: &str = "flare.spread";
+/// A turn at a stored job.
+pub const JOB: &str = "flare.job";
 /// All work of one lane under one owner.
 pub const LANE: &str = "flare.lane";
 /// One request to a client.

@@ -147,6 +147,8 @@ impl FlareBuilder {
             ("suspend_after", settings.suspend_after),
             ("reconcile_every", settings.reconcile_every),
             ("rederive_every", settings.rederive_every),
+            ("jobs_every", settings.jobs_every),
+            ("task_lifetime", settings.task_lifetime),
             ("lease_ttl", settings.lease_ttl),
         ];
         for (field, value) in times {

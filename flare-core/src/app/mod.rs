@@ -3,7 +3,9 @@
 
 mod backend;
 mod builder;
+mod find;
 mod flare;
+mod removal;
 mod runtime;
 mod subscriptions;
 

@@ -10,6 +10,7 @@ use tracing::{Instrument, debug_span, info, warn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe;
 use crate::pipeline::context::Context;
+use crate::pipeline::jobs;
 use crate::pipeline::lanes::Lanes;
 use crate::pipeline::ownership::own_all_slots;
 use crate::pipeline::partition::partition;
@@ -91,6 +92,7 @@ impl Runtime {
             loops.spawn(consume(context(), QueueName::Spread, stop.clone(), work));
         }
         loops.spawn(reconcile(context(), stop.clone()));
+        loops.spawn(jobs::run(context(), stop.clone()));
         let (changes, ownership) = mpsc::channel(4);
         loops.spawn(own_all_slots(context(), changes, stop.clone()));
         loops.spawn(Lanes::new(context()).run(ownership));

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::lane::{self, Hold, Lane, Places};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
+use super::retire::remove_later;
 use super::stage::{chain, consume};
 use super::stop::{Stopper, stop};
 use super::task::Task;
@@ -288,6 +289,10 @@ impl Lanes {
         };
         if subscription.status != SubscriptionStatus::Active {
             self.stop_lanes(subscription.id);
+            if subscription.status == SubscriptionStatus::Deleting {
+                // Whoever marked it may have died before asking for this.
+                remove_later(&self.context, &subscription).await?;
+            }
             return Ok(());
         }
         let subscription = Arc::new(subscription);

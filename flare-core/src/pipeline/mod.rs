@@ -8,6 +8,9 @@
 //!    the request (`compose`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
 //!
+//! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
+//! of what was deleted (`retire` marks it).
+//!
 //! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
 //! `reconcile` finds what was lost between them. Queues only wake; documents and rows are the
 //! truth, so every arrow may be lost, doubled or late.
@@ -19,6 +22,7 @@ pub(crate) mod context;
 pub(crate) mod event;
 pub(crate) mod health;
 pub(crate) mod ingest;
+pub(crate) mod jobs;
 pub(crate) mod judge;
 pub(crate) mod lane;
 pub(crate) mod lanes;
@@ -26,6 +30,7 @@ pub(crate) mod ownership;
 pub(crate) mod partition;
 pub(crate) mod prepare;
 pub(crate) mod reconcile;
+pub(crate) mod retire;
 pub(crate) mod settings;
 pub(crate) mod spread;
 pub(crate) mod stage;

@@ -2,6 +2,7 @@
 //! resource is gone. Anybody may finish what somebody began.
 
 use super::context::Context;
+use super::retire::retire;
 use crate::error::Result;
 use crate::model::{ResourceState, Subscription, SubscriptionStatus};
 use crate::port::Replaced;
@@ -25,7 +26,8 @@ pub(crate) enum Prepared {
 pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<Prepared> {
     let resource = context.repository.resource(stored.resource).await?;
     if !resource.is_some_and(|resource| resource.state == ResourceState::Active) {
-        context.repository.remove_subscription(stored.id).await?;
+        // Not removed in one go: a change may have been spread to it already.
+        retire(context, stored).await?;
         return Ok(Prepared::ResourceGone);
     }
     let generation = stored.generation;

@@ -39,6 +39,11 @@ pub struct Settings {
     pub reconcile_every: Duration,
     /// How often a lane looks for rows whose wake-up got lost.
     pub rederive_every: Duration,
+    /// How often stored jobs are looked for: removals after a deletion, expiry.
+    pub jobs_every: Duration,
+    /// The longest a spread task may live, from the reading of the subscriptions to the writing
+    /// of the last row: what it leaves behind after a deletion is removed once that has passed.
+    pub task_lifetime: Duration,
     /// How long in-flight requests may take to finish at shutdown.
     pub drain_limit: Duration,
     /// How long a runtime that died keeps its lanes from others.
@@ -64,6 +69,8 @@ impl Default for Settings {
             excerpt_limit: 1_024,
             reconcile_every: Duration::from_secs(5),
             rederive_every: Duration::from_secs(60),
+            jobs_every: Duration::from_secs(2),
+            task_lifetime: Duration::from_secs(15 * 60),
             drain_limit: Duration::from_secs(15),
             lease_ttl: Duration::from_secs(15),
         }

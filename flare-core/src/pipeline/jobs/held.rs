@@ -1,0 +1,153 @@
+//! Takes a job that is due; gives it to this runtime alone for a while, again and again as the
+//! work goes on. Whoever is gone for longer than that loses it, and learns so by its next write.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::standing::Standing;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Applied, Invalid, Job, Timestamp};
+use crate::pipeline::context::Context;
+
+/// How long a job is its taker's without a word; far beyond what one batch takes.
+const CLAIM: Duration = Duration::from_secs(60);
+/// Batches in one turn at a job, so that a long one does not keep the others waiting.
+const TURN: usize = 50;
+/// The cursor of a job that waits for, or makes, its second pass.
+const AGAIN: &str = "again";
+
+/// How a turn at a job ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing is left to do.
+    Done,
+    /// Others have their turn; it goes on from where it is.
+    GoOn,
+    /// It goes on from `cursor` after this time.
+    Later { cursor: Option<String>, after: Duration },
+}
+
+/// Why a turn at a job broke off.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// Somebody else has it, or has finished it.
+    Taken,
+    /// Something failed; it is tried again.
+    Failed(Error),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A job that is this runtime's for now.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    context: &'a Context,
+    standing: Standing,
+    /// As it was stored last.
+    job: Job,
+}
+
+impl<'a> Held<'a> {
+    /// Takes a job: from now on others leave it alone for a while.
+    pub(super) async fn take(
+        context: &'a Context,
+        standing: Standing,
+        job: Job,
+    ) -> Result<Self, Ended> {
+        let mut held = Self { context, standing, job };
+        held.keep().await?;
+        Ok(held)
+    }
+
+    pub(super) fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    pub(super) fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// What the job works on, as its kind writes it.
+    pub(super) fn subject<T: FromStr<Err = Invalid>>(&self) -> Result<T> {
+        self.job.subject.parse().map_err(|invalid: Invalid| {
+            let detail = format!("{:?} {}", self.job.subject, invalid.reason());
+            Error::new(ErrorKind::Corrupt, "job").detail(detail)
+        })
+    }
+
+    /// The store's time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.standing.store_time(self.context.now())
+    }
+
+    /// Keeps the job for another while.
+    pub(super) async fn keep(&mut self) -> Result<(), Ended> {
+        self.keep_at(self.job.cursor.clone()).await
+    }
+
+    /// Notes how far it has come, and keeps the job for another while.
+    pub(super) async fn keep_at(&mut self, cursor: Option<String>) -> Result<(), Ended> {
+        self.store(cursor, CLAIM).await?;
+        // A store that never waits would let nobody else run in between.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// Leaves the job for later, to anybody.
+    pub(super) async fn leave(
+        mut self,
+        cursor: Option<String>,
+        after: Duration,
+    ) -> Result<(), Ended> {
+        self.store(cursor, after).await
+    }
+
+    /// Forgets the job: it is done.
+    pub(super) async fn finish(self) -> Result<(), Ended> {
+        let finished = self.context.repository.finish_job(self.standing.epoch, self.job.id);
+        match finished.await? {
+            Applied::Done => Ok(()),
+            _ => Err(Ended::Taken),
+        }
+    }
+
+    async fn store(&mut self, cursor: Option<String>, after: Duration) -> Result<(), Ended> {
+        let due = self.now() + after;
+        let (epoch, id) = (self.standing.epoch, self.job.id);
+        match self.context.repository.advance_job(epoch, id, cursor.clone(), due).await? {
+            Applied::Done => {
+                self.job.cursor = cursor;
+                Ok(())
+            }
+            _ => Err(Ended::Taken),
+        }
+    }
+
+    /// Removes something batch by batch, until a batch is empty or the turn is over; tells
+    /// whether nothing is left.
+    pub(super) async fn drain<F>(&mut self, remove: impl Fn(usize) -> F) -> Result<bool, Ended>
+    where
+        F: Future<Output = Result<u64>>,
+    {
+        let limit = self.context.batch_limit();
+        for _ in 0..TURN {
+            if remove(limit).await? == 0 {
+                return Ok(true);
+            }
+            self.keep().await?;
+        }
+        Ok(false)
+    }
+
+    /// After a first pass: the wait for the second one. What a task wrote that was under way in
+    /// the first is found by the second, when no such task lives any more.
+    pub(super) fn again(&self) -> Option<Next> {
+        let after = self.context.settings.task_lifetime;
+        let first = self.job.cursor.as_deref() != Some(AGAIN);
+        first.then(|| Next::Later { cursor: Some(AGAIN.to_owned()), after })
+    }
+}

@@ -1,0 +1,36 @@
+//! Takes long work that was asked for and stored; gives it done, bit by bit, by whichever runtime
+//! has it at the moment. One facility for all kinds of it:
+//!
+//! - `runner`: looks for jobs that are due, takes one, has a turn at it, stores how far it came.
+//! - `held`: a job while it is this runtime's; `standing`: under which epoch and by which time.
+//! - `subscription`: the kinds.
+//!
+//! A job may be dropped at any await and taken up again by anybody: every kind repeats safely
+//! what it may have done already.
+
+mod held;
+mod runner;
+mod standing;
+mod subscription;
+
+use super::context::Context;
+use crate::error::Result;
+use crate::model::{Job, JobKind, Timestamp};
+
+pub(crate) use runner::run;
+
+/// Due whatever the clocks say.
+pub(crate) const AT_ONCE: Timestamp = Timestamp::EPOCH;
+
+/// Asks for long work, unless it is asked for already; tells whether it was not.
+pub(crate) async fn ask(
+    context: &Context,
+    kind: JobKind,
+    subject: impl Into<String>,
+    due: Timestamp,
+) -> Result<bool> {
+    let now = context.now();
+    let mut job = Job::new(context.ids.next(now).into(), kind, subject, now);
+    job.due = due;
+    context.repository.insert_job(job).await
+}

@@ -1,0 +1,189 @@
+//! Takes jobs that are due; gives each a turn, one after the other, for as long as the runtime
+//! runs. A job that fails, panics or is unknown here is left for later and stops no other.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tracing::{Instrument, debug, debug_span, warn};
+
+use super::held::{Ended, Held, Next};
+use super::standing::Standing;
+use super::subscription;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Job, JobId, JobKind};
+use crate::observe;
+use crate::pipeline::context::Context;
+use crate::pipeline::stage::{chain, pause_after};
+use crate::pipeline::stop::Stop;
+
+/// Jobs read at a time.
+const DUE: usize = 32;
+/// Jobs whose failures are remembered; beyond it counting starts anew.
+const REMEMBERED: usize = 1_024;
+
+/// Works stored jobs until told to stop.
+pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
+    let mut runner = Runner::new(&context);
+    loop {
+        // Dropped wherever it is: whoever takes the job next goes on.
+        tokio::select! {
+            biased;
+            () = stop.requested() => return,
+            () = runner.look() => {}
+        }
+        tokio::select! {
+            biased;
+            () = stop.requested() => return,
+            () = context.sleep(context.jittered(context.settings.jobs_every)) => {}
+        }
+    }
+}
+
+struct Runner<'a> {
+    context: &'a Context,
+    /// Drawn when first needed, and anew whenever somebody has a greater epoch.
+    standing: Option<Standing>,
+    /// How often a job failed in a row.
+    failures: HashMap<JobId, u32>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self { context, standing: None, failures: HashMap::new() }
+    }
+
+    /// Works all that is due.
+    async fn look(&mut self) {
+        loop {
+            match self.round().await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    warn!(error = %chain(&error), "could not look for jobs, will retry");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives every job that is due a turn; tells whether to look again at once.
+    async fn round(&mut self) -> Result<bool> {
+        // Before the jobs are read: what is due is told by the store's time.
+        let standing = self.standing().await?;
+        let now = standing.store_time(self.context.now());
+        let mut moved = false;
+        for job in self.context.repository.due_jobs(now, DUE).await? {
+            moved |= self.work(job).await?;
+        }
+        Ok(moved)
+    }
+
+    async fn standing(&mut self) -> Result<Standing> {
+        if let Some(standing) = self.standing {
+            return Ok(standing);
+        }
+        let drawn = Standing::draw(self.context).await?;
+        self.standing = Some(drawn);
+        Ok(drawn)
+    }
+
+    /// Has a turn at a job; tells whether it moved on.
+    async fn work(&mut self, job: Job) -> Result<bool> {
+        let (id, kind, subject) = (job.id, job.kind, job.subject.clone());
+        let standing = self.standing().await?;
+        let mut held = match Held::take(self.context, standing, job).await {
+            Ok(held) => held,
+            Err(Ended::Taken) => return Ok(self.overtaken()),
+            Err(Ended::Failed(error)) => return Err(error),
+        };
+        let span = debug_span!(observe::JOB, ?kind, subject);
+        let outcome = guarded(turn(&mut held)).instrument(span).await;
+        let stored = match outcome {
+            Ok(Next::Done) => held.finish().await,
+            Ok(Next::GoOn) => {
+                let cursor = held.job().cursor.clone();
+                held.leave(cursor, std::time::Duration::ZERO).await
+            }
+            Ok(Next::Later { cursor, after }) => held.leave(cursor, after).await,
+            Err(Ended::Taken) => Err(Ended::Taken),
+            Err(Ended::Failed(error)) => {
+                let after = self.context.jittered(pause_after(self.failed(id)));
+                warn!(?kind, subject, ?after, error = %chain(&error), "job failed, will retry");
+                let cursor = held.job().cursor.clone();
+                return match held.leave(cursor, after).await {
+                    Err(Ended::Taken) => Ok(self.overtaken()),
+                    // If not even that can be stored, it comes back when our claim lapses.
+                    Ok(()) | Err(Ended::Failed(_)) => Ok(false),
+                };
+            }
+        };
+        match stored {
+            Ok(()) => {
+                debug!(?kind, subject, "had a turn at a job");
+                self.failures.remove(&id);
+                Ok(true)
+            }
+            Err(Ended::Taken) => Ok(self.overtaken()),
+            Err(Ended::Failed(error)) => {
+                warn!(?kind, subject, error = %chain(&error), "could not store how far a job is");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Somebody with a greater epoch has the job, or finished it: the next one is taken under a
+    /// greater one still.
+    fn overtaken(&mut self) -> bool {
+        self.standing = None;
+        false
+    }
+
+    fn failed(&mut self, id: JobId) -> u32 {
+        if self.failures.len() >= REMEMBERED {
+            self.failures.clear();
+        }
+        let failures = self.failures.entry(id).or_default();
+        *failures = failures.saturating_add(1);
+        *failures
+    }
+}
+
+async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
+    match held.job().kind {
+        JobKind::RemoveSubscription => subscription::remove(held).await,
+        JobKind::RemoveResource
+        | JobKind::Expire
+        | JobKind::Backfill
+        | JobKind::Queue
+        | JobKind::Migrate => {
+            // A newer runtime on the same stores may know it.
+            let error = Error::new(ErrorKind::Unsupported, "job");
+            Err(error.detail("this version does not know how to do this").into())
+        }
+    }
+}
+
+/// Turns a panic into a failure like any other.
+async fn guarded<T>(work: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        let error = Error::new(ErrorKind::Internal, "job").detail(format!("it panicked: {said}"));
+        Err(error.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure_like_any_other() {
+        let ended = guarded::<()>(async { panic!("no {}", "way") }).await.unwrap_err();
+        let Ended::Failed(error) = ended else { panic!("{ended:?}") };
+        assert_eq!(error.to_string(), "job: internal: it panicked: no way");
+        assert!(matches!(guarded(async { Ok(Next::Done) }).await, Ok(Next::Done)));
+    }
+}

@@ -1,0 +1,260 @@
+//! What was deleted is gone for everybody at once, and what it leaves behind is removed whatever
+//! crashes meanwhile.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_core::ErrorKind;
+use flare_core::model::{
+    DocumentKey, DocumentUrl, IdSource, Job, JobKind, LaneId, LaneState, Revision, Spread,
+    Subscription, SubscriptionId, SubscriptionStatus, Version,
+};
+use flare_core::port::{Clock, DeliveryOutcome, JobStore, Page, RowStore, SubscriptionStore};
+use flare_testkit::{FaultPlan, FaultyRepository};
+use support::{World, few_slots, url};
+
+/// More than one turn of the jobs.
+const A_TURN: Duration = Duration::from_secs(5);
+/// More than the time between both passes of a removal.
+const BOTH_PASSES: Duration = Duration::from_secs(16 * 60);
+
+async fn stored(world: &World, id: SubscriptionId) -> Option<Subscription> {
+    world.memory.repository().subscription(id).await.unwrap()
+}
+
+/// What a spread writes that read the subscription before it was deleted.
+async fn spread_late(world: &World, subscription: &Subscription, id: &str) {
+    let url = DocumentUrl::parse(&url(id)).unwrap();
+    let spread = Spread {
+        subscription: subscription.id,
+        generation: subscription.generation,
+        document: DocumentKey::new(subscription.resource, url),
+        wanted: Version::live(Revision::new(1)),
+    };
+    world.memory.repository().spread_rows(vec![spread]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
+    let mut world = World::new(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    let other = world.subscribe(&resource, "b").await;
+    world.delivery.answer("http://a.example/1", DeliveryOutcome::answered(500));
+    for id in 1..=3 {
+        world.put(id, 1).await;
+    }
+    world.settled().await;
+    let store = world.memory.repository();
+    let mut state = LaneState::new(LaneId::new(gone.id, 0));
+    state.delivered = 2;
+    let epoch = store.next_epoch().await.unwrap().epoch;
+    store.store_lanes(epoch, vec![state]).await.pop().unwrap().unwrap();
+
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    let unknown = world.flare.subscription(&gone.id).await.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    assert_eq!(world.flare.subscriptions(&resource.id, Page::new(30, 0)).await.unwrap().total, 1);
+    let again = world.flare.delete_subscription(&gone.id).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::NotFound, "{again}");
+    assert!(again.to_string().contains(&gone.id.to_string()), "{again}");
+    // Its url is free at once.
+    let heir = world.subscribe(&resource, "a").await;
+
+    world.pass(A_TURN).await;
+    for id in 1..=3 {
+        assert_eq!(world.row(gone.id, id).await, None);
+        assert!(world.row(other.id, id).await.is_some(), "somebody else's");
+    }
+    let dead = store.dead_letters(gone.id, Page::new(30, 0)).await.unwrap();
+    assert_eq!(dead.total, 0);
+    assert!(stored(&world, gone.id).await.is_some(), "kept for the second pass");
+    world.pass(BOTH_PASSES).await;
+    assert_eq!(stored(&world, gone.id).await, None);
+    assert_eq!(store.lanes(gone.id).await.unwrap(), []);
+    assert!(removals(&world).await.is_empty());
+
+    world.put(4, 1).await;
+    world.settled().await;
+    assert!(world.row(heir.id, 4).await.is_some());
+    assert_eq!(world.row(gone.id, 4).await, None);
+}
+
+async fn removals(world: &World) -> Vec<Job> {
+    let jobs = world.jobs().await;
+    jobs.into_iter().filter(|job| job.kind != JobKind::Expire).collect()
+}
+
+#[tokio::test]
+async fn nothing_is_told_to_a_deleted_subscription() {
+    let mut world = World::new(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    world.put(1, 1).await;
+    world.settled().await;
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.put(1, 2).await;
+    world.put(2, 1).await;
+    world.pass(BOTH_PASSES).await;
+    assert_eq!(world.delivery.total(), 1);
+}
+
+#[tokio::test]
+async fn the_second_pass_removes_what_a_late_spread_made_anew() {
+    let mut world = World::new(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    world.put(1, 1).await;
+    world.settled().await;
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.pass(A_TURN).await;
+    assert_eq!(world.row(gone.id, 1).await, None);
+    spread_late(&world, &gone, "1").await;
+    world.pass(A_TURN).await;
+    assert!(world.row(gone.id, 1).await.is_some(), "nobody looks before the task must be over");
+    world.pass(BOTH_PASSES).await;
+    assert_eq!(world.row(gone.id, 1).await, None);
+    assert_eq!(world.memory.repository().count_pending(None).await.unwrap().count, 0);
+    assert_eq!(stored(&world, gone.id).await, None);
+}
+
+#[tokio::test]
+async fn a_removal_goes_on_where_a_dropped_runtime_left_it() {
+    // Every call takes its time, so that a removal can be dropped in the middle.
+    let mut world = World::behind(few_slots(), |repository, clock| {
+        let late = FaultyRepository::new(repository, FaultPlan::seeded(1));
+        Arc::new(late.delaying(1.0, Duration::from_millis(200), Arc::new(clock.clone())))
+    });
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    let rows = 5_500;
+    for id in 0..rows {
+        spread_late(&world, &gone, &id.to_string()).await;
+    }
+    let store = world.memory.repository();
+    let left = async || store.count_pending(Some(gone.id)).await.unwrap().count;
+    world.in_time(world.flare.delete_subscription(&gone.id)).await.unwrap();
+    let mut before = left().await;
+    assert_eq!(before, rows);
+    let mut crashes = 0;
+    while before > 0 {
+        world.start();
+        world.until("some are removed", async || left().await < before).await;
+        world.crash().await;
+        before = left().await;
+        crashes += 1;
+    }
+    assert!(crashes > 3, "it was dropped in the middle {crashes} times");
+    assert!(stored(&world, gone.id).await.is_some());
+    world.start();
+    world.pass(BOTH_PASSES + Duration::from_secs(120)).await;
+    assert_eq!(stored(&world, gone.id).await, None);
+    assert!(removals(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_removal_nobody_asked_for_in_time_is_asked_for_by_the_lanes() {
+    let mut world = World::new(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    world.put(1, 1).await;
+    world.settled().await;
+    // Somebody marked it, and died.
+    let store = world.memory.repository();
+    let mut marked = stored(&world, gone.id).await.unwrap();
+    marked.status = SubscriptionStatus::Deleting;
+    store.replace_subscription(marked.generation, marked).await.unwrap();
+    world.until("it is removed", async || stored(&world, gone.id).await.is_none()).await;
+    assert_eq!(world.row(gone.id, 1).await, None);
+}
+
+#[tokio::test]
+async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
+    let mut world = World::new(few_slots());
+    let resource = world.users().await;
+    let (kept, gone) =
+        (world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await);
+    world.start();
+    world.put(1, 1).await;
+    world.settled().await;
+    let store = world.memory.repository();
+    let ids = IdSource::seeded(1);
+    let now = world.clock.now();
+    let job = |kind, subject: String| Job::new(ids.next(now).into(), kind, subject, now);
+    for strange in [
+        job(JobKind::Migrate, "of a newer version".to_owned()),
+        job(JobKind::RemoveSubscription, "no id".to_owned()),
+        job(JobKind::RemoveSubscription, kept.id.to_string()),
+    ] {
+        assert!(store.insert_job(strange).await.unwrap());
+    }
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.pass(BOTH_PASSES).await;
+    assert_eq!(stored(&world, gone.id).await, None);
+    assert!(world.row(kept.id, 1).await.is_some());
+    let left: Vec<String> = removals(&world).await.into_iter().map(|job| job.subject).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(!left.contains(&kept.id.to_string()));
+}
+
+#[tokio::test]
+async fn deletions_are_carried_out_whatever_fails_and_crashes() {
+    let mut settings = few_slots();
+    settings.task_lifetime = Duration::from_secs(60);
+    for seed in 0..20 {
+        let faults = FaultPlan::seeded(seed).with_before(0.2).with_after(0.2);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut world = World::behind(settings.clone(), |repository, clock| {
+            let faulty = FaultyRepository::new(repository, faults.clone());
+            Arc::new(faulty.delaying(0.5, Duration::from_millis(700), Arc::new(clock.clone())))
+        });
+        let resource = world.users().await;
+        let gone = [world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await];
+        for subscription in &gone {
+            for id in 0..20 {
+                spread_late(&world, subscription, &id.to_string()).await;
+            }
+        }
+        world.start();
+        for subscription in &gone {
+            // An error leaves open whether it is deleted; once it is, it is not found.
+            loop {
+                let deleted = world.in_time(world.flare.delete_subscription(&subscription.id));
+                match deleted.await {
+                    Ok(()) => break,
+                    Err(error) if error.kind() == ErrorKind::NotFound => break,
+                    Err(_) => {}
+                }
+            }
+            world.pass(Duration::from_millis(random.u64(..4_000))).await;
+            world.crash().await;
+            world.start();
+        }
+        for _ in 0..6 {
+            world.pass(Duration::from_secs(random.u64(..40))).await;
+            world.crash().await;
+            world.start();
+        }
+        faults.heal();
+        world
+            .until("all is removed", async || {
+                let mut left = removals(&world).await.len();
+                for subscription in &gone {
+                    left += usize::from(stored(&world, subscription.id).await.is_some());
+                }
+                left == 0
+            })
+            .await;
+        let pending = world.memory.repository().count_pending(None).await.unwrap();
+        assert_eq!(pending.count, 0, "seed {seed}");
+        world.crash().await;
+    }
+}

@@ -1,0 +1,175 @@
+//! A whole Flare on one thread: memory behind a manual clock, a transport that records, and a
+//! runtime that can be dropped and started again.
+
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "helpers of several tests")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_backend_memory::MemoryBackend;
+use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
+use flare_core::model::{
+    DocumentChange, DocumentUrl, Job, NewResource, Resource, Row, RowKey, Subscription,
+    SubscriptionId, SubscriptionSpec, Timestamp,
+};
+use flare_core::pipeline::Settings;
+use flare_core::port::{Clock, DocumentStore, JobStore, Repository, RowStore};
+use flare_core::{Backend, Flare};
+use flare_testkit::{ManualClock, RecordingDelivery};
+use tokio::task::JoinHandle;
+
+/// A Flare, and all that is behind it.
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) memory: MemoryBackend,
+    pub(crate) backend: Backend,
+    pub(crate) delivery: RecordingDelivery,
+    pub(crate) settings: Settings,
+    pub(crate) flare: Flare,
+    /// Another one on the same stores, for which nothing fails.
+    pub(crate) calm: Flare,
+    running: Option<JoinHandle<flare_core::Result<()>>>,
+    starts: u64,
+}
+
+impl World {
+    /// A Flare whose runtime does not run yet.
+    pub(crate) fn new(settings: Settings) -> Self {
+        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
+        let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
+        let backend = Backend::from(memory.clone());
+        let (flare, _) = build(&backend, &delivery, &clock, &settings, 0);
+        let (calm, _) = build(&backend, &delivery, &clock, &settings, u64::MAX);
+        Self { clock, memory, backend, delivery, settings, flare, calm, running: None, starts: 0 }
+    }
+
+    /// The same, with something before the repository.
+    pub(crate) fn behind(
+        settings: Settings,
+        wrap: impl FnOnce(Arc<dyn Repository>, &ManualClock) -> Arc<dyn Repository>,
+    ) -> Self {
+        let mut world = Self::new(settings);
+        world.backend.repository = Some(wrap(world.memory.repository(), &world.clock));
+        let World { backend, delivery, clock, settings, .. } = &world;
+        world.flare = build(backend, delivery, clock, settings, 0).0;
+        world
+    }
+
+    /// Starts a runtime, beside those that run.
+    pub(crate) fn start(&mut self) {
+        self.starts += 1;
+        let World { backend, delivery, clock, settings, starts, .. } = &*self;
+        let (flare, runtime) = build(backend, delivery, clock, settings, *starts);
+        self.flare = flare;
+        self.running = Some(tokio::spawn(runtime.run(std::future::pending())));
+    }
+
+    /// Drops the runtime, wherever it is.
+    pub(crate) async fn crash(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.abort();
+            let _ = running.await;
+        }
+    }
+
+    pub(crate) async fn pass(&self, time: Duration) {
+        self.clock.advance(time).await;
+    }
+
+    /// Lets time pass until something is so.
+    pub(crate) async fn until(&self, what: &str, so: impl AsyncFn() -> bool) {
+        let end = self.clock.now() + Duration::from_secs(3_600);
+        while !so().await {
+            assert!(self.clock.now() < end, "not within an hour: {what}");
+            self.pass(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Lets time pass until every change is spread and nothing is pending.
+    pub(crate) async fn settled(&self) {
+        let store = self.memory.repository();
+        self.until("settled", async || {
+            store.count_undispatched(None).await.unwrap() == 0
+                && store.count_pending(None).await.unwrap().count == 0
+        })
+        .await;
+    }
+
+    /// Lets as much time pass as something takes.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.clock.advance(Duration::from_millis(10)) => {}
+            }
+        }
+    }
+
+    pub(crate) async fn users(&self) -> Resource {
+        let new = NewResource::new("http://api.example/users/{id}").change_field("rev");
+        self.calm.create_resource(new).await.unwrap()
+    }
+
+    pub(crate) async fn subscribe(&self, resource: &Resource, name: &str) -> Subscription {
+        self.calm.create_subscription(&resource.id, hook(name)).await.unwrap()
+    }
+
+    pub(crate) async fn put(&self, id: impl std::fmt::Display, rev: i64) -> DocumentChange {
+        self.flare.put_json(&url(id), format!(r#"{{"rev":{rev}}}"#)).await.unwrap()
+    }
+
+    pub(crate) async fn delete(&self, id: impl std::fmt::Display) -> DocumentChange {
+        self.flare.delete_document(&url(id), None).await.unwrap()
+    }
+
+    /// The row of a subscription for a document.
+    pub(crate) async fn row(
+        &self,
+        subscription: SubscriptionId,
+        id: impl std::fmt::Display,
+    ) -> Option<Row> {
+        let key = RowKey::new(subscription, DocumentUrl::parse(&url(id)).unwrap());
+        self.memory.repository().rows(vec![key]).await.unwrap().pop().unwrap()
+    }
+
+    /// All stored jobs.
+    pub(crate) async fn jobs(&self) -> Vec<Job> {
+        self.memory.repository().due_jobs(Timestamp::MAX, 1_000).await.unwrap()
+    }
+}
+
+fn build(
+    backend: &Backend,
+    delivery: &RecordingDelivery,
+    clock: &ManualClock,
+    settings: &Settings,
+    seed: u64,
+) -> (Flare, flare_core::Runtime) {
+    Flare::builder(backend.clone())
+        .delivery(Arc::new(delivery.clone()))
+        .clock(Arc::new(clock.clone()))
+        .settings(settings.clone())
+        .seed(seed)
+        .build()
+        .unwrap()
+}
+
+pub(crate) fn few_slots() -> Settings {
+    let mut settings = Settings::default();
+    settings.slots = 2;
+    settings.workers = 1;
+    settings
+}
+
+pub(crate) fn url(id: impl std::fmt::Display) -> String {
+    format!("http://api.example/users/{id}")
+}
+
+/// A client that is given up on after one attempt.
+pub(crate) fn hook(name: &str) -> SubscriptionBuilder {
+    let never = RetryPolicy::builder().num_retries(0).build().unwrap();
+    SubscriptionSpec::post(format!("http://{name}.example/{{id}}")).retry(never)
+}
