@@ -11,7 +11,7 @@ use std::time::Duration;
 use flare_core::ErrorKind;
 use flare_core::model::{
     DocumentKey, DocumentUrl, IdSource, Job, JobKind, LaneId, LaneState, Revision, Spread,
-    Subscription, SubscriptionId, SubscriptionStatus, Version,
+    Subscription, SubscriptionStatus, Version,
 };
 use flare_core::port::{Clock, DeliveryOutcome, JobStore, Page, RowStore, SubscriptionStore};
 use flare_testkit::{FaultPlan, FaultyRepository};
@@ -21,10 +21,6 @@ use support::{World, few_slots, url};
 const A_TURN: Duration = Duration::from_secs(5);
 /// More than the time between both passes of a removal.
 const BOTH_PASSES: Duration = Duration::from_secs(16 * 60);
-
-async fn stored(world: &World, id: SubscriptionId) -> Option<Subscription> {
-    world.memory.repository().subscription(id).await.unwrap()
-}
 
 /// What a spread writes that read the subscription before it was deleted.
 async fn spread_late(world: &World, subscription: &Subscription, id: &str) {
@@ -73,21 +69,16 @@ async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
     }
     let dead = store.dead_letters(gone.id, Page::new(30, 0)).await.unwrap();
     assert_eq!(dead.total, 0);
-    assert!(stored(&world, gone.id).await.is_some(), "kept for the second pass");
+    assert!(world.stored(gone.id).await.is_some(), "kept for the second pass");
     world.pass(BOTH_PASSES).await;
-    assert_eq!(stored(&world, gone.id).await, None);
+    assert_eq!(world.stored(gone.id).await, None);
     assert_eq!(store.lanes(gone.id).await.unwrap(), []);
-    assert!(removals(&world).await.is_empty());
+    assert!(world.removals().await.is_empty());
 
     world.put(4, 1).await;
     world.settled().await;
     assert!(world.row(heir.id, 4).await.is_some());
     assert_eq!(world.row(gone.id, 4).await, None);
-}
-
-async fn removals(world: &World) -> Vec<Job> {
-    let jobs = world.jobs().await;
-    jobs.into_iter().filter(|job| job.kind != JobKind::Expire).collect()
 }
 
 #[tokio::test]
@@ -122,7 +113,7 @@ async fn the_second_pass_removes_what_a_late_spread_made_anew() {
     world.pass(BOTH_PASSES).await;
     assert_eq!(world.row(gone.id, 1).await, None);
     assert_eq!(world.memory.repository().count_pending(None).await.unwrap().count, 0);
-    assert_eq!(stored(&world, gone.id).await, None);
+    assert_eq!(world.stored(gone.id).await, None);
 }
 
 #[tokio::test]
@@ -152,11 +143,11 @@ async fn a_removal_goes_on_where_a_dropped_runtime_left_it() {
         crashes += 1;
     }
     assert!(crashes > 3, "it was dropped in the middle {crashes} times");
-    assert!(stored(&world, gone.id).await.is_some());
+    assert!(world.stored(gone.id).await.is_some());
     world.start();
     world.pass(BOTH_PASSES + Duration::from_secs(120)).await;
-    assert_eq!(stored(&world, gone.id).await, None);
-    assert!(removals(&world).await.is_empty());
+    assert_eq!(world.stored(gone.id).await, None);
+    assert!(world.removals().await.is_empty());
 }
 
 #[tokio::test]
@@ -169,10 +160,10 @@ async fn a_removal_nobody_asked_for_in_time_is_asked_for_by_the_lanes() {
     world.settled().await;
     // Somebody marked it, and died.
     let store = world.memory.repository();
-    let mut marked = stored(&world, gone.id).await.unwrap();
+    let mut marked = world.stored(gone.id).await.unwrap();
     marked.status = SubscriptionStatus::Deleting;
     store.replace_subscription(marked.generation, marked).await.unwrap();
-    world.until("it is removed", async || stored(&world, gone.id).await.is_none()).await;
+    world.until("it is removed", async || world.stored(gone.id).await.is_none()).await;
     assert_eq!(world.row(gone.id, 1).await, None);
 }
 
@@ -186,7 +177,7 @@ async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
     world.put(1, 1).await;
     world.settled().await;
     let store = world.memory.repository();
-    let ids = IdSource::seeded(1);
+    let ids = IdSource::seeded(99);
     let now = world.clock.now();
     let job = |kind, subject: String| Job::new(ids.next(now).into(), kind, subject, now);
     for strange in [
@@ -198,9 +189,9 @@ async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
     }
     world.flare.delete_subscription(&gone.id).await.unwrap();
     world.pass(BOTH_PASSES).await;
-    assert_eq!(stored(&world, gone.id).await, None);
+    assert_eq!(world.stored(gone.id).await, None);
     assert!(world.row(kept.id, 1).await.is_some());
-    let left: Vec<String> = removals(&world).await.into_iter().map(|job| job.subject).collect();
+    let left: Vec<String> = world.removals().await.into_iter().map(|job| job.subject).collect();
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(!left.contains(&kept.id.to_string()));
 }
@@ -246,9 +237,9 @@ async fn deletions_are_carried_out_whatever_fails_and_crashes() {
         faults.heal();
         world
             .until("all is removed", async || {
-                let mut left = removals(&world).await.len();
+                let mut left = world.removals().await.len();
                 for subscription in &gone {
-                    left += usize::from(stored(&world, subscription.id).await.is_some());
+                    left += usize::from(world.stored(subscription.id).await.is_some());
                 }
                 left == 0
             })

@@ -9,7 +9,7 @@
 //!    what came of it, fenced.
 //!
 //! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
-//! of what was deleted (`retire` marks it).
+//! of what was deleted (`retire` and `close` mark it).
 //!
 //! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
 //! `reconcile` finds what was lost between them. Queues only wake; documents and rows are the
@@ -17,6 +17,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod batch;
+pub(crate) mod close;
 pub(crate) mod compose;
 pub(crate) mod context;
 pub(crate) mod event;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use flare_backend_memory::MemoryBackend;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{
-    DocumentChange, DocumentUrl, Job, NewResource, Resource, Row, RowKey, Subscription,
+    DocumentChange, DocumentUrl, Job, JobKind, NewResource, Resource, Row, RowKey, Subscription,
     SubscriptionId, SubscriptionSpec, Timestamp,
 };
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, DocumentStore, JobStore, Repository, RowStore};
+use flare_core::port::{Clock, DocumentStore, JobStore, Repository, RowStore, SubscriptionStore};
 use flare_core::{Backend, Flare};
 use flare_testkit::{ManualClock, RecordingDelivery};
 use tokio::task::JoinHandle;
@@ -135,9 +135,15 @@ impl World {
         self.memory.repository().rows(vec![key]).await.unwrap().pop().unwrap()
     }
 
-    /// All stored jobs.
-    pub(crate) async fn jobs(&self) -> Vec<Job> {
-        self.memory.repository().due_jobs(Timestamp::MAX, 1_000).await.unwrap()
+    /// The subscription, in whatever state it is.
+    pub(crate) async fn stored(&self, id: SubscriptionId) -> Option<Subscription> {
+        self.memory.repository().subscription(id).await.unwrap()
+    }
+
+    /// All stored jobs that come to an end.
+    pub(crate) async fn removals(&self) -> Vec<Job> {
+        let jobs = self.memory.repository().due_jobs(Timestamp::MAX, 1_000).await.unwrap();
+        jobs.into_iter().filter(|job| job.kind != JobKind::Expire).collect()
     }
 }
 

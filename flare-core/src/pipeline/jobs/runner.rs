@@ -10,7 +10,7 @@ use tracing::{Instrument, debug, debug_span, warn};
 
 use super::held::{Ended, Held, Next};
 use super::standing::Standing;
-use super::subscription;
+use super::{resource, subscription};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Job, JobId, JobKind};
 use crate::observe;
@@ -153,11 +153,8 @@ impl<'a> Runner<'a> {
 async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
     match held.job().kind {
         JobKind::RemoveSubscription => subscription::remove(held).await,
-        JobKind::RemoveResource
-        | JobKind::Expire
-        | JobKind::Backfill
-        | JobKind::Queue
-        | JobKind::Migrate => {
+        JobKind::RemoveResource => resource::remove(held).await,
+        JobKind::Expire | JobKind::Backfill | JobKind::Queue | JobKind::Migrate => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
             Err(error.detail("this version does not know how to do this").into())

@@ -1,0 +1,57 @@
+//! Takes a resource somebody wants gone; gives it deleted, or active again if a subscription
+//! forbids it. Whoever creates a subscription looks for the mark after inserting it; we look for
+//! subscriptions after setting the mark: one of us sees the other.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::jobs;
+use crate::error::Result;
+use crate::model::{JobKind, Resource, ResourceId, ResourceState};
+use crate::port::Page;
+
+/// How long whoever began a deletion may take to conclude it before a job does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How the deletion of a resource ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// It is deleted: its endpoint is free, and it refuses documents.
+    Deleted,
+    /// It stays: so many subscriptions exist.
+    InUse(u64),
+    /// Somebody else concluded it, one way or the other.
+    Elsewhere,
+}
+
+/// Deletes a resource that was read as active or deleting.
+pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Closed> {
+    let ask = || {
+        let subject = resource.id.to_string();
+        jobs::ask(context, JobKind::RemoveResource, subject, context.now() + PATIENCE)
+    };
+    // Before the mark: should we die, the job concludes what we began.
+    let fresh = ask().await?;
+    if resource.state == ResourceState::Active {
+        let (from, to) = (ResourceState::Active, ResourceState::Deleting);
+        if !context.repository.move_resource(resource.id, from, to).await? {
+            return Ok(Closed::Elsewhere);
+        }
+    }
+    if !fresh {
+        // A job of an earlier deletion may have found it active, and ended before the mark.
+        ask().await?;
+    }
+    conclude(context, resource.id).await
+}
+
+/// Concludes the deletion of a resource that is marked.
+pub(crate) async fn conclude(context: &Context, id: ResourceId) -> Result<Closed> {
+    let subscriptions = context.repository.list_subscriptions(id, Page::new(1, 0)).await?.total;
+    let (to, closed) = match subscriptions {
+        0 => (ResourceState::Deleted, Closed::Deleted),
+        _ => (ResourceState::Active, Closed::InUse(subscriptions)),
+    };
+    let moved = context.repository.move_resource(id, ResourceState::Deleting, to).await?;
+    Ok(if moved { closed } else { Closed::Elsewhere })
+}

@@ -1,0 +1,50 @@
+//! Takes a resource whose deletion began; gives it removed with its documents, unless whoever
+//! began it backed out. Twice over its documents: a put that was under way may have stored one.
+
+use super::held::{Ended, Held, Next};
+use crate::model::{ResourceId, ResourceState};
+use crate::pipeline::close::{Closed, conclude};
+use crate::pipeline::retire::retire;
+use crate::port::Page;
+
+/// Has a turn at removing a resource.
+pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
+    let id: ResourceId = held.subject()?;
+    let repository = &held.context().repository;
+    match repository.resource(id).await?.map(|found| found.state) {
+        // Whoever wanted it deleted found subscriptions.
+        Some(ResourceState::Active) => return Ok(Next::Done),
+        Some(ResourceState::Deleting) => match conclude(held.context(), id).await? {
+            Closed::Deleted => {}
+            Closed::InUse(_) => return Ok(Next::Done),
+            Closed::Elsewhere => return Ok(Next::GoOn),
+        },
+        Some(ResourceState::Deleted) | None => {}
+    }
+    evict(held, id).await?;
+    if !held.drain(|limit| repository.remove_documents(id, limit)).await? {
+        return Ok(Next::GoOn);
+    }
+    if let Some(again) = held.again() {
+        return Ok(again);
+    }
+    repository.remove_resource(id).await?;
+    Ok(Next::Done)
+}
+
+/// Where several deletions crossed, one may have concluded what another had called off, and a
+/// subscription slipped in between: there is nothing left that it could be told of.
+async fn evict(held: &mut Held<'_>, id: ResourceId) -> Result<(), Ended> {
+    let context = held.context();
+    let page = Page::new(u32::try_from(context.batch_limit()).unwrap_or(u32::MAX), 0);
+    loop {
+        let found = context.repository.list_subscriptions(id, page).await?;
+        if found.items.is_empty() {
+            return Ok(());
+        }
+        for subscription in found.items {
+            retire(context, subscription).await?;
+        }
+        held.keep().await?;
+    }
+}
