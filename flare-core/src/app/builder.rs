@@ -149,6 +149,9 @@ impl FlareBuilder {
             ("rederive_every", settings.rederive_every),
             ("jobs_every", settings.jobs_every),
             ("task_lifetime", settings.task_lifetime),
+            ("expire_every", settings.expire_every),
+            ("tombstone_retention", settings.tombstone_retention),
+            ("dead_letter_retention", settings.dead_letter_retention),
             ("lease_ttl", settings.lease_ttl),
         ];
         for (field, value) in times {

@@ -9,7 +9,7 @@
 //!    what came of it, fenced.
 //!
 //! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
-//! of what was deleted (`retire` and `close` mark it).
+//! of what was deleted (`retire` and `close` mark it), forgetting what is past its retention.
 //!
 //! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
 //! `reconcile` finds what was lost between them. Queues only wake; documents and rows are the

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// In seconds.
+const DAY: u64 = 24 * 3_600;
+
 /// How the pipeline works; every figure has a default that suits most hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,6 +47,13 @@ pub struct Settings {
     /// The longest a spread task may live, from the reading of the subscriptions to the writing
     /// of the last row: what it leaves behind after a deletion is removed once that has passed.
     pub task_lifetime: Duration,
+    /// How often what is past its retention is looked for.
+    pub expire_every: Duration,
+    /// How long it is known that a document was deleted, once all were told: a put at or below
+    /// that revision is stale for as long.
+    pub tombstone_retention: Duration,
+    /// How long a dead letter is listed and can be replayed.
+    pub dead_letter_retention: Duration,
     /// How long in-flight requests may take to finish at shutdown.
     pub drain_limit: Duration,
     /// How long a runtime that died keeps its lanes from others.
@@ -71,6 +81,9 @@ impl Default for Settings {
             rederive_every: Duration::from_secs(60),
             jobs_every: Duration::from_secs(2),
             task_lifetime: Duration::from_secs(15 * 60),
+            expire_every: Duration::from_secs(3_600),
+            tombstone_retention: Duration::from_secs(7 * DAY),
+            dead_letter_retention: Duration::from_secs(30 * DAY),
             drain_limit: Duration::from_secs(15),
             lease_ttl: Duration::from_secs(15),
         }

@@ -3,11 +3,12 @@
 //!
 //! - `runner`: looks for jobs that are due, takes one, has a turn at it, stores how far it came.
 //! - `held`: a job while it is this runtime's; `standing`: under which epoch and by which time.
-//! - `subscription`, `resource`: the kinds.
+//! - `subscription`, `resource`, `expire`: the kinds.
 //!
 //! A job may be dropped at any await and taken up again by anybody: every kind repeats safely
 //! what it may have done already.
 
+mod expire;
 mod held;
 mod resource;
 mod runner;

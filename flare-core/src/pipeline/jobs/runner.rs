@@ -10,9 +10,9 @@ use tracing::{Instrument, debug, debug_span, warn};
 
 use super::held::{Ended, Held, Next};
 use super::standing::Standing;
-use super::{resource, subscription};
+use super::{AT_ONCE, ask, expire, resource, subscription};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Job, JobId, JobKind};
+use crate::model::{Job, JobId, JobKind, Timestamp};
 use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::stage::{chain, pause_after};
@@ -45,13 +45,15 @@ struct Runner<'a> {
     context: &'a Context,
     /// Drawn when first needed, and anew whenever somebody has a greater epoch.
     standing: Option<Standing>,
+    /// When to see next that the job that comes round is there.
+    recurring_at: Timestamp,
     /// How often a job failed in a row.
     failures: HashMap<JobId, u32>,
 }
 
 impl<'a> Runner<'a> {
     fn new(context: &'a Context) -> Self {
-        Self { context, standing: None, failures: HashMap::new() }
+        Self { context, standing: None, recurring_at: Timestamp::EPOCH, failures: HashMap::new() }
     }
 
     /// Works all that is due.
@@ -73,11 +75,23 @@ impl<'a> Runner<'a> {
         // Before the jobs are read: what is due is told by the store's time.
         let standing = self.standing().await?;
         let now = standing.store_time(self.context.now());
+        self.recur().await?;
         let mut moved = false;
         for job in self.context.repository.due_jobs(now, DUE).await? {
             moved |= self.work(job).await?;
         }
         Ok(moved)
+    }
+
+    /// Makes sure of the job that comes round: at the start, and as often as it does, for a store
+    /// may have lost it.
+    async fn recur(&mut self) -> Result<()> {
+        let now = self.context.now();
+        if now >= self.recurring_at {
+            ask(self.context, JobKind::Expire, expire::SUBJECT, AT_ONCE).await?;
+            self.recurring_at = now + self.context.settings.expire_every;
+        }
+        Ok(())
     }
 
     async fn standing(&mut self) -> Result<Standing> {
@@ -154,7 +168,8 @@ async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
     match held.job().kind {
         JobKind::RemoveSubscription => subscription::remove(held).await,
         JobKind::RemoveResource => resource::remove(held).await,
-        JobKind::Expire | JobKind::Backfill | JobKind::Queue | JobKind::Migrate => {
+        JobKind::Expire => expire::expire(held).await,
+        JobKind::Backfill | JobKind::Queue | JobKind::Migrate => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
             Err(error.detail("this version does not know how to do this").into())
