@@ -3,6 +3,7 @@
 
 mod backend;
 mod builder;
+mod dead_letters;
 mod find;
 mod flare;
 mod removal;

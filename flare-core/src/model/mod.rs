@@ -10,6 +10,7 @@
 
 mod action;
 mod bucket;
+mod dead_notification;
 mod decision;
 mod detect;
 mod document;
@@ -37,6 +38,7 @@ mod version;
 
 pub use action::Action;
 pub use bucket::{Bucket, BucketRange};
+pub use dead_notification::DeadNotification;
 pub use decision::{Decision, Present, Target, Tenure, Verdict, decide, present_after};
 pub use detect::{Detected, DocumentChange, detect_delete, detect_put};
 pub use document::{Content, Document, DocumentKey, PartitionId};
@@ -48,7 +50,7 @@ pub use layout::Layout;
 pub use notification::{Notification, webhook_id};
 pub use pattern::{Endpoint, EndpointConflict, EndpointIndex, Params};
 pub use resource::{NewResource, Resource, ResourceState};
-pub use revision::{ChangeField, ChangeFormat, ChangeRule, Revision};
+pub use revision::{ChangeField, ChangeFormat, ChangeRule, Revision, ShownRevision};
 pub use row::{
     Applied, Claim, ClaimEffect, DeadLetter, DeathReason, Epoch, Generation, Row, RowEffect,
     RowKey, Spread,

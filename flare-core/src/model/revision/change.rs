@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::field::ChangeField;
 use super::find::{Found, NoDocument, find};
-use super::{Revision, value};
+use super::{Revision, ShownRevision, value};
 use crate::model::{Invalid, Layout, rfc3339};
 
 /// How the versions of a resource's documents are told apart: the field, and its format.
@@ -92,6 +92,14 @@ impl ChangeRule {
         match self.format {
             ChangeFormat::Integer => revision.to_string(),
             _ => rfc3339::format(revision.get()),
+        }
+    }
+
+    /// The same, as JSON has it: a number or a string.
+    pub fn shown(&self, revision: Revision) -> ShownRevision {
+        match self.format {
+            ChangeFormat::Integer => ShownRevision::Number(revision.get()),
+            _ => ShownRevision::Time(self.show(revision)),
         }
     }
 

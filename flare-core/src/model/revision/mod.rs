@@ -4,6 +4,7 @@
 mod change;
 mod field;
 mod find;
+mod shown;
 mod value;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::{ChangeFormat, ChangeRule};
 pub use field::ChangeField;
+pub use shown::ShownRevision;
 
 /// Which version of a document is newer: strictly greater is newer.
 ///
