@@ -227,9 +227,12 @@ enum Swapped {
 
 /// A setting without effect would be worse than a refusal.
 fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
+    #[cfg(not(feature = "signing"))]
+    if spec.signing().is_some() {
+        return Err(crate::pipeline::sign::not_built_in());
+    }
     let unsupported = [
         ("filter", spec.filter().is_some()),
-        ("signing", spec.signing().is_some()),
         ("mode", spec.mode() == Mode::Passive),
         ("backfill", spec.backfill()),
     ];

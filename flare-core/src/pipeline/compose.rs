@@ -1,6 +1,7 @@
 //! Takes a row's document and its subscription; gives the request that tells the client. Pure.
 
 use super::settings::Settings;
+use super::sign::signature;
 use crate::model::{
     Action, Document, Escape, Invalid, MissingValue, Notification, Resource, Subscription, Target,
     Timestamp, webhook_id,
@@ -8,7 +9,7 @@ use crate::model::{
 use crate::port::DeliveryRequest;
 
 /// Headers that are Flare's own, at most.
-const OWN_HEADERS: usize = 6;
+const OWN_HEADERS: usize = 7;
 
 /// The request that tells a client `action` about `document`.
 pub(crate) fn compose(
@@ -58,9 +59,14 @@ pub(crate) fn compose(
     }
     let target = if action == Action::Delete { Target::Absent } else { Target::Present };
     let id = webhook_id(subscription.id, &document.key.url, document.version, target);
+    let timestamp = now.unix_seconds().to_string();
+    if let Some(signing) = spec.signing() {
+        let signature = signature(signing, &id, &timestamp, &request.body)?;
+        request.headers.push(("webhook-signature".into(), signature));
+    }
     let own = [
         ("webhook-id", id),
-        ("webhook-timestamp", now.unix_seconds().to_string()),
+        ("webhook-timestamp", timestamp),
         ("flare-action", action.as_str().to_owned()),
         ("flare-revision", revision),
     ];

@@ -5,7 +5,7 @@
 //! 2. `partition`: finds the partitions of the document's resource.
 //! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
 //! 4. `lanes` and `lane`: the owner of a lane (`ownership`) loads its due rows, composes
-//!    the request (`compose`), makes the attempt, judges it (`judge`, `backoff`) and stores
+//!    the request (`compose`, `sign`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
 //!
 //! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
@@ -33,6 +33,7 @@ pub(crate) mod prepare;
 pub(crate) mod reconcile;
 pub(crate) mod retire;
 pub(crate) mod settings;
+pub(crate) mod sign;
 pub(crate) mod spread;
 pub(crate) mod stage;
 pub(crate) mod stop;
