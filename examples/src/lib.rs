@@ -3,3 +3,4 @@
 pub mod accounts;
 pub mod client;
 pub mod custom_queue;
+pub mod verifier;

@@ -132,6 +132,31 @@ async fn embed_in_axum_drains_on_ctrl_c() {
 }
 
 #[tokio::test]
+async fn signed_webhooks() {
+    let lines = lines_of(env!("CARGO_BIN_EXE_signed-webhooks"), &[]).await;
+    assert_in_order(
+        &lines,
+        &[
+            r#"/hook, signing {"secrets":1}"#,
+            "users/ada: created",
+            "-> verified: create http://api.example.com/users/ada (Ada)",
+            "webhook-signature: v1,",
+            "a genuine signature, another body: answered 401",
+            "-> refused: signature invalid",
+            "signed with a guessed secret: answered 401",
+            "-> refused: signature invalid",
+            "not signed at all: answered 401",
+            "-> refused: missing header signature",
+            r#"/hook, signing {"secrets":2}"#,
+            "-> verified by an instance that knows the old secret: create",
+            "-> verified by an instance that knows the new secret: create",
+            "The receiver believed what Flare sent, and nothing else.",
+        ],
+    );
+    assert_eq!(count(&lines, "whsec_"), 0, "{}", lines.join("\n"));
+}
+
+#[tokio::test]
 async fn custom_backend() {
     let lines = lines_of(env!("CARGO_BIN_EXE_custom-backend"), &[]).await;
     assert_in_order(
