@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::{Action, SubscriptionId, Version};
-use flare_core::port::{Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind};
+use flare_core::port::{
+    Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter,
+};
 use flare_testkit::ManualClock;
 
 use crate::plan::Plan;
@@ -26,11 +28,20 @@ struct Inner {
     loses_lanes: bool,
     /// Lanes may be taken over late, so that rows wait for it.
     late: bool,
+    /// Rows are forgotten some time after their document is gone, whatever the client holds.
+    forgetful: bool,
+    /// What must not be sent any more: changes accepted after a pause or deletion returned.
+    held: BTreeMap<SubscriptionId, Versions>,
+    /// The replacement that has to be used for changes accepted after it returned.
+    replaced: BTreeMap<SubscriptionId, (u32, Versions)>,
     known: BTreeMap<(SubscriptionId, String), Known>,
     violations: Vec<String>,
     crashes: u64,
     log: bool,
 }
+
+/// The version of each document at some moment.
+pub(crate) type Versions = BTreeMap<String, Version>;
 
 /// What one client knows of one document, and what it was told.
 #[derive(Debug, Default)]
@@ -53,8 +64,13 @@ enum Behaviour {
     Fail,
     AcceptAndLoseAnswer,
     LoseRequest,
-    Hang { accept: bool },
+    Hang {
+        accept: bool,
+    },
     Unreachable,
+    /// Asks to be left alone for some seconds.
+    Wait(u64),
+    Gone,
 }
 
 impl Clients {
@@ -64,6 +80,9 @@ impl Clients {
             faults: plan.client_faults,
             loses_lanes: plan.lease_faults > 0.0,
             late: plan.lease_faults > 0.0 || plan.store_faults > 0.0 || plan.delays > 0.0,
+            forgetful: plan.retention,
+            held: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             known: BTreeMap::new(),
             violations: Vec::new(),
             crashes: 0,
@@ -81,6 +100,20 @@ impl Clients {
         let mut inner = self.lock();
         inner.crashes += 1;
         inner.known.values_mut().for_each(|known| known.doubt = true);
+    }
+
+    /// A pause or deletion has returned: nothing newer than this is sent until it is released.
+    pub(crate) fn hold(&self, subscription: SubscriptionId, versions: Versions) {
+        self.lock().held.insert(subscription, versions);
+    }
+
+    pub(crate) fn release(&self, subscription: SubscriptionId) {
+        self.lock().held.remove(&subscription);
+    }
+
+    /// A replacement has returned: whatever is newer than this is sent under it, or a later one.
+    pub(crate) fn replaced(&self, subscription: SubscriptionId, number: u32, versions: Versions) {
+        self.lock().replaced.insert(subscription, (number, versions));
     }
 
     pub(crate) fn heal(&self) {
@@ -109,11 +142,22 @@ impl Inner {
         let key = (request.subscription, request.document.as_str().to_owned());
         let (version, action) = (request.version, request.action);
         let (loses_lanes, crashes) = (self.loses_lanes, self.crashes);
-        let late = self.late;
+        let (late, forgetful) = (self.late, self.forgetful);
+        let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
+        let held = self.held.get(&request.subscription).is_some_and(newer_than);
+        let outdated = self.replaced.get(&request.subscription).is_some_and(|(number, since)| {
+            newer_than(since) && replacement(&request.url) < *number
+        });
         // A row that waited when its lane was taken over may have been sent before.
         let fresh = Known { doubt: late || crashes > 0, ..Known::default() };
         let known = self.known.entry(key).or_insert(fresh);
         let mut broken = Vec::new();
+        if held {
+            broken.push("accepted after a pause or deletion returned, and sent");
+        }
+        if outdated {
+            broken.push("accepted after a replacement returned, and sent under the old settings");
+        }
 
         known.in_flight += 1;
         if known.in_flight > 1 {
@@ -132,7 +176,7 @@ impl Inner {
                 broken.push("P3: settled, and told again without a crash");
             }
         }
-        let doubt = known.doubt || loses_lanes;
+        let doubt = known.doubt || loses_lanes || forgetful;
         let truthful = match action {
             Action::Create => known.holds.is_none() || doubt,
             _ => known.holds.is_some() || doubt,
@@ -166,12 +210,14 @@ impl Inner {
         if self.random.f64() >= self.faults {
             return Behaviour::Accept;
         }
-        match self.random.u8(..7) {
+        match self.random.u8(..9) {
             0 => Behaviour::Refuse,
             1 | 2 => Behaviour::Fail,
             3 => Behaviour::AcceptAndLoseAnswer,
             4 => Behaviour::LoseRequest,
             5 => Behaviour::Hang { accept: self.random.bool() },
+            6 => Behaviour::Wait(self.random.u64(..30)),
+            7 if self.random.u8(..4) == 0 => Behaviour::Gone,
             _ => Behaviour::Unreachable,
         }
     }
@@ -182,6 +228,12 @@ impl Known {
         let revision = request.version.revision().get();
         self.holds = (request.action != Action::Delete).then_some(revision);
     }
+}
+
+/// Which replacement of its subscription a URL is of.
+fn replacement(url: &str) -> u32 {
+    let number = url.split('/').nth(3).and_then(|part| part.strip_prefix('r'));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// A request that is being answered; if the sender goes away in between, nobody knows.
@@ -263,6 +315,14 @@ impl Delivery for Clients {
                 DeliveryOutcome::answered(409)
             }
             Behaviour::Fail => DeliveryOutcome::answered(500),
+            Behaviour::Gone => DeliveryOutcome::answered(410),
+            Behaviour::Wait(seconds) => {
+                let retry_after = Some(RetryAfter::Delay(Duration::from_secs(seconds)));
+                let mut outcome = DeliveryOutcome::answered(429);
+                let excerpt = Default::default();
+                outcome.reply = Reply::Answered { status: 429, retry_after, excerpt };
+                outcome
+            }
             Behaviour::AcceptAndLoseAnswer => {
                 answering.with(|known, request, _| {
                     known.take(request);

@@ -1,7 +1,7 @@
 //! Takes a seed; lives one history from the first put to the last acknowledgement, and checks what
 //! is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use futures::StreamExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::client::Clients;
+use crate::client::{Clients, Versions};
 use crate::plan::Plan;
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
@@ -36,21 +36,34 @@ pub(crate) fn run(seed: u64, log: bool) {
     });
 }
 
-struct History {
-    seed: u64,
+/// What is known of a subscription.
+pub(crate) struct Known {
+    /// What was stored of each document before its creation returned.
+    before: Versions,
+    /// The number of its client, and how often somebody wanted to replace it.
+    pub(crate) number: u32,
+    pub(crate) replacements: u32,
+}
+
+pub(crate) struct History {
+    pub(crate) seed: u64,
     log: bool,
-    random: fastrand::Rng,
-    plan: Plan,
+    pub(crate) random: fastrand::Rng,
+    pub(crate) plan: Plan,
     faults: FaultPlan,
     clock: ManualClock,
-    memory: MemoryBackend,
+    pub(crate) memory: MemoryBackend,
     backend: flare_core::Backend,
-    clients: Clients,
-    flare: Flare,
+    pub(crate) clients: Clients,
+    pub(crate) flare: Flare,
     running: Vec<(oneshot::Sender<()>, JoinHandle<flare_core::Result<()>>)>,
     resource: Option<Resource>,
     /// Created subscriptions, with what was stored of each document before the creation returned.
-    subscriptions: BTreeMap<SubscriptionId, BTreeMap<String, Version>>,
+    pub(crate) subscriptions: BTreeMap<SubscriptionId, Known>,
+    /// Those somebody wanted to delete.
+    pub(crate) deleted: BTreeSet<SubscriptionId>,
+    /// Documents somebody wanted to delete: they may be forgotten.
+    forgettable: BTreeSet<String>,
     /// The newest version of each document that was accepted.
     accepted: BTreeMap<String, Version>,
     revision: i64,
@@ -85,6 +98,8 @@ impl History {
             running: Vec::new(),
             resource: None,
             subscriptions: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            forgettable: BTreeSet::new(),
             accepted: BTreeMap::new(),
             revision: 0,
             starts: 0,
@@ -96,7 +111,7 @@ impl History {
         self.start();
         self.pass(Duration::from_secs(1)).await;
         for _ in 0..self.plan.steps {
-            match self.random.u8(..20) {
+            match self.random.u8(..26) {
                 0..=6 => self.put().await,
                 7 | 8 => self.delete().await,
                 9 | 10 => self.put_many().await,
@@ -105,6 +120,8 @@ impl History {
                 14 if self.plan.crashes => self.crash().await,
                 15 if self.plan.crashes => self.start(),
                 16 if self.plan.crashes => self.stop().await,
+                17..=22 if self.plan.meddling => self.meddle().await,
+                23 if self.plan.retention => self.pass(Duration::from_secs(700)).await,
                 _ => {
                     let millis = self.random.u64(..8_000);
                     self.pass(Duration::from_millis(millis)).await;
@@ -115,7 +132,7 @@ impl History {
         }
     }
 
-    fn note(&self, what: impl std::fmt::Display) {
+    pub(crate) fn note(&self, what: impl std::fmt::Display) {
         if self.log {
             eprintln!("{} {what}", self.clock.now());
         }
@@ -189,6 +206,11 @@ impl History {
 
     fn next_revision(&mut self) -> i64 {
         match self.random.u8(..8) {
+            // What a forgotten tombstone held back is news again.
+            0 | 1 if self.plan.retention => {
+                self.revision += 1;
+                self.revision
+            }
             0 => self.revision,
             1 => self.random.i64(..=self.revision.max(1)),
             _ => {
@@ -227,6 +249,7 @@ impl History {
         let flare = self.flare.clone();
         let answer = self.in_time(flare.delete_document(&url, shown.as_deref())).await;
         self.note(format_args!("delete {url} {named:?}: {answer:?}"));
+        self.forgettable.insert(url.clone());
         if let Some(revision) = named {
             self.accept(url, Version::gone(revision.into()), answer);
         }
@@ -250,16 +273,15 @@ impl History {
             return;
         }
         let Some(resource) = self.resource.clone() else { return };
-        let spec = self.plan.subscription(self.random.u32(..));
+        let number = self.random.u32(..);
+        let spec = self.plan.subscription(number, 0, self.plan.lanes);
         let flare = self.flare.clone();
         let created = self.in_time(flare.create_subscription(&resource.id, spec)).await;
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
         if let Ok(subscription) = created {
-            let mut stored = BTreeMap::new();
-            for (url, document) in self.documents().await {
-                stored.insert(url, document);
-            }
-            self.subscriptions.insert(subscription.id, stored);
+            let before = self.documents().await;
+            let known = Known { before, number, replacements: 0 };
+            self.subscriptions.insert(subscription.id, known);
         }
     }
 
@@ -273,8 +295,8 @@ impl History {
         }
     }
 
-    async fn documents(&self) -> Vec<(String, Version)> {
-        let Some(resource) = &self.resource else { return Vec::new() };
+    pub(crate) async fn documents(&self) -> Versions {
+        let Some(resource) = &self.resource else { return Versions::new() };
         let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
         let keys: Vec<DocumentKey> = urls
             .map(|url| DocumentKey::new(resource.id, DocumentUrl::parse(&url).unwrap()))
@@ -291,7 +313,7 @@ impl History {
     }
 
     /// Lets as much time pass as something takes.
-    async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {
             tokio::select! {
@@ -306,7 +328,7 @@ impl History {
     }
 
     /// Lets time pass, from deadline to deadline.
-    async fn pass(&self, time: Duration) {
+    pub(crate) async fn pass(&self, time: Duration) {
         let end = self.clock.now() + time;
         loop {
             self.turns(TURNS).await;
@@ -332,6 +354,17 @@ impl History {
         }
         self.clients.sender_crashed();
         self.start();
+        self.put_right().await;
+        self.come_to_rest().await;
+        if self.random.bool() {
+            self.replay_everything().await;
+            self.come_to_rest().await;
+        }
+        self.check_deleted().await;
+    }
+
+    /// Lets time pass until there is nothing left to do.
+    async fn come_to_rest(&self) {
         let store = self.memory.repository();
         let end = self.clock.now() + REST;
         loop {
@@ -354,17 +387,18 @@ impl History {
         let violations = self.clients.violations();
         assert!(violations.is_empty(), "history {seed}: {violations:#?}");
 
-        let documents: BTreeMap<String, Version> = self.documents().await.into_iter().collect();
+        let documents = self.documents().await;
         for (url, accepted) in &self.accepted {
             let stored = documents.get(url);
+            let forgotten = self.plan.retention && self.forgettable.contains(url);
             assert!(
-                stored >= Some(accepted),
+                stored >= Some(accepted) || stored.is_none() && forgotten,
                 "history {seed}: P1: {url} {accepted} is lost: {stored:?}"
             );
         }
-        for (subscription, before) in &self.subscriptions {
+        for (subscription, known) in &self.subscriptions {
             for (url, newest) in &documents {
-                if before.get(url) != Some(newest) {
+                if known.before.get(url) != Some(newest) {
                     self.check_client(*subscription, url, *newest).await;
                 }
             }
@@ -386,7 +420,8 @@ impl History {
             return;
         };
         if row.given_up >= Some(newest) {
-            assert!(row.dead.is_some(), "history {seed}: P8: given up without a dead letter");
+            let kept = row.dead.is_some() || self.plan.retention;
+            assert!(kept, "history {seed}: P8: given up without a dead letter");
             return;
         }
         let reached = row.settled.max(row.given_up);

@@ -1,6 +1,7 @@
 //! Seeded histories: whole Flares on one thread, a manual clock and stores that fail, lose, double
-//! and forget, dropped and started again at any moment. Each history ends by comparing documents,
-//! rows and what the clients saw with what was promised (P1–P5, P7).
+//! and forget, dropped and started again at any moment, while somebody pauses, replaces and deletes
+//! subscriptions. Each history ends by comparing documents, rows and what the clients saw with what
+//! was promised (P1–P5, P7, P8).
 //!
 //! A failing history prints its seed. Replay it with
 //! `FLARE_HISTORY_SEED=<seed> cargo test -p flare-core --test histories -- --nocapture`;
@@ -10,6 +11,7 @@
 
 mod client;
 mod history;
+mod meddle;
 mod plan;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -11,6 +11,9 @@ use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::pipeline::Settings;
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
+/// How long a deleted subscription is cleaned up after.
+pub(crate) const TASK_LIFETIME: Duration = Duration::from_secs(30);
+
 /// What kind of history it is.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -27,6 +30,16 @@ pub(crate) struct Plan {
     /// Few retries: some notifications are given up.
     pub(crate) impatient: bool,
     pub(crate) lanes: u32,
+    /// Somebody pauses, resumes, replaces and deletes subscriptions, and replays dead letters.
+    pub(crate) meddling: bool,
+    /// Tombstones and dead letters are forgotten soon.
+    pub(crate) retention: bool,
+    /// Clients that only fail are soon suspended.
+    pub(crate) strict: bool,
+    /// Some versions expire.
+    pub(crate) ttl: bool,
+    /// Requests of each client in a second.
+    pub(crate) rate: Option<u32>,
 }
 
 impl Plan {
@@ -47,6 +60,11 @@ impl Plan {
             crashes: random.u8(..3) > 0,
             impatient: random.u8(..6) == 0,
             lanes: random.u32(1..4),
+            meddling: random.bool(),
+            retention: random.u8(..4) == 0,
+            strict: random.u8(..4) == 0,
+            ttl: random.u8(..6) == 0,
+            rate: (random.u8(..4) == 0).then(|| random.u32(1..20)),
         }
     }
 
@@ -90,10 +108,27 @@ impl Plan {
         settings.slots = 2;
         settings.workers = 1;
         settings.concurrency = 4;
+        settings.task_lifetime = TASK_LIFETIME;
+        settings.jobs_every = Duration::from_secs(5);
+        if self.strict {
+            settings.suspend_after = Duration::from_secs(40);
+        }
+        if self.retention {
+            // Longer than any message lives here.
+            settings.tombstone_retention = Duration::from_secs(600);
+            settings.dead_letter_retention = Duration::from_secs(60);
+            settings.expire_every = Duration::from_secs(20);
+        }
         settings
     }
 
-    pub(crate) fn subscription(&self, number: u32) -> SubscriptionBuilder {
+    /// What client `number` wishes, the `replacement`th time.
+    pub(crate) fn subscription(
+        &self,
+        number: u32,
+        replacement: u32,
+        lanes: u32,
+    ) -> SubscriptionBuilder {
         let retries = if self.impatient { 2 } else { 100 };
         let retry = RetryPolicy::builder()
             .num_retries(retries)
@@ -101,10 +136,15 @@ impl Plan {
             .max_delay_target(8)
             .build()
             .unwrap();
-        SubscriptionSpec::post(format!("http://client-{number}.example/{{id}}"))
-            .discard([409])
-            .retry(retry)
-            .concurrency(4)
-            .lanes(self.lanes)
+        let url = format!("http://client-{number}.example/r{replacement}/{{id}}");
+        let mut spec =
+            SubscriptionSpec::post(url).discard([409]).retry(retry).concurrency(4).lanes(lanes);
+        if self.ttl {
+            spec = spec.ttl(Duration::from_secs(20));
+        }
+        match self.rate {
+            Some(limit) => spec.rate(limit, Duration::from_secs(1)),
+            None => spec,
+        }
     }
 }

@@ -68,6 +68,11 @@ pub(super) async fn load(lane: Lane, busy: HashSet<DocumentUrl>, limit: usize) -
                 reread |= document.version > row.wanted;
                 load.due.push((row, document));
             }
+            // Its retention is over: what is left to tell needs no content.
+            None if row.wanted.is_gone() => {
+                let expired = Document::new(row.document.clone(), row.wanted, row.since);
+                load.due.push((row, expired));
+            }
             // What we want must be there: our own store is behind, which costs no attempt.
             _ => load.behind = true,
         }

@@ -1,0 +1,136 @@
+//! Takes a history; lets somebody pause, resume, replace and delete its subscriptions and replay
+//! their dead letters, and notes what has to hold from then on.
+
+use std::time::Duration;
+
+use flare_core::ErrorKind;
+use flare_core::model::{DocumentUrl, RowKey, SubscriptionId};
+use flare_core::port::{Page, RowStore, SubscriptionStore};
+
+use crate::history::History;
+use crate::plan::TASK_LIFETIME;
+
+/// Tries of something that cannot fail any more.
+const TRIES: u32 = 3;
+
+impl History {
+    /// Does something to one of the subscriptions.
+    pub(crate) async fn meddle(&mut self) {
+        let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
+        let Some(id) = self.random.choice(ids) else { return };
+        match self.random.u8(..8) {
+            0 | 1 => self.pause(id).await,
+            2 | 3 => self.resume(id).await,
+            4 | 5 => self.replace(id).await,
+            6 => self.replay(id).await,
+            _ => self.delete_subscription(id).await,
+        }
+    }
+
+    async fn pause(&mut self, id: SubscriptionId) {
+        let flare = self.flare.clone();
+        let paused = self.in_time(flare.pause(&id)).await;
+        self.note(format_args!("pause {id}: {:?}", paused.as_ref().map(|it| it.status)));
+        if paused.is_ok() {
+            self.clients.hold(id, self.documents().await);
+        }
+    }
+
+    async fn resume(&mut self, id: SubscriptionId) {
+        // From the moment it is asked for it may happen.
+        self.clients.release(id);
+        let flare = self.flare.clone();
+        let resumed = self.in_time(flare.resume(&id)).await;
+        self.note(format_args!("resume {id}: {:?}", resumed.as_ref().map(|it| it.status)));
+    }
+
+    async fn replace(&mut self, id: SubscriptionId) {
+        let lanes = self.random.u32(1..4);
+        let Some(known) = self.subscriptions.get_mut(&id) else { return };
+        known.replacements += 1;
+        let (number, replacement) = (known.number, known.replacements);
+        let spec = self.plan.subscription(number, replacement, lanes);
+        let flare = self.flare.clone();
+        let replaced = self.in_time(flare.replace_subscription(&id, spec)).await;
+        self.note(format_args!("replace {id} with {lanes} lanes: {:?}", replaced.as_ref().err()));
+        match replaced {
+            Ok(_) => self.clients.replaced(id, replacement, self.documents().await),
+            // Only a paused one may have another number of lanes.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                assert_eq!(error.field_name(), Some("delivery.lanes"), "{error}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn replay(&mut self, id: SubscriptionId) {
+        let flare = self.flare.clone();
+        let replayed = self.in_time(flare.replay_all(&id)).await;
+        self.note(format_args!("replay {id}: {replayed:?}"));
+    }
+
+    async fn delete_subscription(&mut self, id: SubscriptionId) {
+        let flare = self.flare.clone();
+        let deleted = self.in_time(flare.delete_subscription(&id)).await;
+        self.note(format_args!("delete {id}: {deleted:?}"));
+        // Whether or not it happened: somebody wants it.
+        self.subscriptions.remove(&id);
+        self.deleted.insert(id);
+        if deleted.is_ok() {
+            self.clients.hold(id, self.documents().await);
+        }
+    }
+
+    /// Whoever meddled finishes what failed, and lets everything go on.
+    pub(crate) async fn put_right(&mut self) {
+        let deleted: Vec<SubscriptionId> = self.deleted.iter().copied().collect();
+        for id in deleted {
+            match self.in_time(self.flare.delete_subscription(&id)).await {
+                Ok(()) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+            }
+        }
+        let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
+        for id in ids {
+            self.clients.release(id);
+            self.in_time(self.flare.resume(&id)).await.unwrap();
+        }
+    }
+
+    /// Every dead letter is listed, and gone from the list once it is replayed.
+    pub(crate) async fn replay_everything(&mut self) {
+        let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
+        for id in ids {
+            let listed = self.flare.dead_letters(&id, Page::new(1_000, 0)).await.unwrap();
+            assert_eq!(listed.total, listed.items.len() as u64, "history {}", self.seed);
+            let replayed = self.in_time(self.flare.replay_all(&id)).await.unwrap();
+            assert_eq!(replayed, listed.total, "history {}: P8", self.seed);
+            let left = self.flare.dead_letters(&id, Page::new(1, 0)).await.unwrap();
+            assert_eq!(left.total, 0, "history {}: P8", self.seed);
+        }
+    }
+
+    /// What was deleted leaves nothing behind.
+    pub(crate) async fn check_deleted(&self) {
+        if self.deleted.is_empty() {
+            return;
+        }
+        let store = self.memory.repository();
+        let documents = self.documents().await;
+        for id in &self.deleted {
+            for _ in 0..TRIES {
+                if store.subscription(*id).await.unwrap().is_none() {
+                    break;
+                }
+                self.pass(TASK_LIFETIME + Duration::from_secs(30)).await;
+            }
+            let seed = self.seed;
+            let left = store.subscription(*id).await.unwrap();
+            assert!(left.is_none(), "history {seed}: {left:?} is not removed");
+            let key = |url: &String| RowKey::new(*id, DocumentUrl::parse(url).unwrap());
+            let rows = store.rows(documents.keys().map(key).collect()).await.unwrap();
+            assert!(rows.iter().all(Option::is_none), "history {seed}: rows of {id}: {rows:?}");
+            assert!(store.lanes(*id).await.unwrap().is_empty(), "history {seed}: lanes of {id}");
+        }
+    }
+}
