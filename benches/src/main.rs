@@ -23,7 +23,8 @@ type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
-       flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--pairs N] [--json]
+       flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--fail N] [--signing]
+                         [--rate N] [--pairs N] [--json]
        flare-benches soak [--seconds N]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row
@@ -35,7 +36,10 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --subscriptions N   clients, each told of every document (10)
            --documents N       documents that change in a round (20000 deliveries' worth)
            --hang N            clients that never answer; the others alone are counted (0)
-           --pairs N           rounds of each side (11, or 31 with --hang)
+           --fail N            clients that answer 500 at once; not counted either (0)
+           --signing           sign every request
+           --rate N            allow each client N requests a second (any number)
+           --pairs N           rounds of each side (11, or 31 with --hang or --fail)
            --json              print the figures as one JSON object on the last line
 
   soak     have one document change constantly while a client is down: does memory stay flat?
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
         Some((&ground::WEIGH, rest)) => ground::weigh(rest).map(|()| true),
         Some((&"e2e", rest)) => e2e::run(rest),
         // For `e2e` itself, whose clients are a process of their own.
-        Some((&e2e::SINK, _)) => e2e::serve().map(|()| true),
+        Some((&e2e::SINK, rest)) => e2e::serve(rest).map(|()| true),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 }
 
 async fn soak(time: Duration) -> Result<bool> {
-    let mut receiver = Receiver::start().await?;
+    let mut receiver = Receiver::start(0).await?;
     receiver.expect(0, HEALTHY, 1).await?;
     let (flare, runtime) = Flare::builder(MemoryBackend::new()).http(http()?).build()?;
     let running = tokio::spawn(runtime.run(std::future::pending()));

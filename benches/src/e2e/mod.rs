@@ -37,14 +37,13 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 }
 
 async fn measure(options: &Options) -> Result<Report> {
-    let mut receiver = Receiver::start().await?;
+    let mut receiver = Receiver::start(options.fail).await?;
     let raw = Raw::new(options, &receiver).await?;
     let mut flare = Running::new(options, &receiver, None).await?;
-    // With clients that hang, the same once more as if they were not there.
-    let without = Options { subscriptions: options.healthy(), hang: 0, ..options.clone() };
-    let mut undisturbed = match options.hang {
-        0 => None,
-        _ => Some(Running::new(&without, &receiver, None).await?),
+    // With clients that hang or fail, the same once more as if they were not there.
+    let mut undisturbed = match options.is_disturbed() {
+        false => None,
+        true => Some(Running::new(&options.undisturbed(), &receiver, None).await?),
     };
 
     // Connections are made and caches filled before anything counts.

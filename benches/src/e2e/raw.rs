@@ -37,14 +37,14 @@ impl Raw {
         if requests.len() != options.subscriptions * options.documents {
             return Err(format!("Flare made {} requests", requests.len()).into());
         }
-        // Those that would never be answered are not sent: they count for neither side.
-        let hanging: Vec<String> = (options.healthy()..options.subscriptions)
+        // What clients that hang or fail are told is not sent: it counts for neither side.
+        let unwell: Vec<String> = (options.healthy()..options.subscriptions)
             .map(|number| receiver.url(&ROUND.to_string(), number, ""))
             .collect();
-        let answered = |request: &DeliveryRequest| {
-            !hanging.iter().any(|prefix| request.url.starts_with(prefix))
+        let counted = |request: &DeliveryRequest| {
+            !unwell.iter().any(|prefix| request.url.starts_with(prefix))
         };
-        let requests = requests.into_iter().filter(answered).collect();
+        let requests = requests.into_iter().filter(counted).collect();
         let delivery = HttpDelivery::new(with_flare::http()?, Arc::new(SystemClock::new()))?;
         Ok(Self { options: options.clone(), delivery, requests })
     }

@@ -42,10 +42,11 @@ impl Received {
 }
 
 impl Receiver {
-    /// Starts the process. It ends by itself once this is dropped.
-    pub(crate) async fn start() -> Result<Self> {
+    /// Starts the process; the first `failing` clients beyond those a round expects something of
+    /// answer 500. It ends by itself once this is dropped.
+    pub(crate) async fn start(failing: usize) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
-            .arg(SINK)
+            .args([SINK, &failing.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -75,7 +76,8 @@ impl Receiver {
         Ok(cpu_time(self.process.id())?)
     }
 
-    /// Makes ready for a round; everybody beyond `subscriptions` is not answered in it.
+    /// Makes ready for a round. Of those beyond `subscriptions` the first ones fail, as many as this
+    /// was started with, and the others are not answered.
     pub(crate) async fn expect(
         &mut self,
         round: i64,

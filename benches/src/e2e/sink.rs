@@ -14,13 +14,15 @@ use crate::Result;
 /// The command by which `e2e` starts the process.
 pub(crate) const SINK: &str = "e2e-sink";
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const TAKEN: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n";
 
-/// Serves until its standard input ends.
-pub(crate) fn serve() -> Result<()> {
+/// Serves until its standard input ends; told how many clients fail.
+pub(crate) fn serve(args: &[&str]) -> Result<()> {
+    let failing = args.first().map_or(Ok(0), |failing| failing.parse())?;
     // One thread is far from being the bottleneck: it costs a fraction of what the sender does.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let expected = Arc::new(Mutex::new(Expected::default()));
+    let expected = Arc::new(Mutex::new(Expected { failing, ..Expected::default() }));
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         say(&listener.local_addr()?.port().to_string());
@@ -38,7 +40,11 @@ pub(crate) fn serve() -> Result<()> {
 #[derive(Default)]
 struct Expected {
     round: u64,
+    /// Clients that take what they are told.
+    subscriptions: usize,
     documents: usize,
+    /// Clients after those that fail; the same in every round, for they are told again and again.
+    failing: usize,
     /// When each came first, in nanoseconds since 1970; zero if not yet. By subscription, then
     /// by document.
     arrivals: Vec<u64>,
@@ -47,17 +53,20 @@ struct Expected {
 }
 
 impl Expected {
-    fn new(round: u64, subscriptions: usize, documents: usize) -> Self {
+    /// The next round.
+    fn next(&self, round: u64, subscriptions: usize, documents: usize) -> Self {
         let missing = subscriptions * documents;
-        Self { round, documents, arrivals: vec![0; missing], missing, duplicates: 0 }
+        let (arrivals, failing) = (vec![0; missing], self.failing);
+        Self { round, subscriptions, documents, failing, arrivals, missing, duplicates: 0 }
     }
 
-    /// Notes a notification; tells whether its subscription answers.
-    fn note(&mut self, head: &Head) -> bool {
-        let place = head.subscription * self.documents + head.document;
-        if place >= self.arrivals.len() {
-            return false;
+    /// Notes a notification; gives its client's answer, none if it hangs.
+    fn note(&mut self, head: &Head) -> Option<&'static [u8]> {
+        if head.subscription >= self.subscriptions {
+            let fails = head.subscription - self.subscriptions < self.failing;
+            return fails.then_some(FAILED);
         }
+        let place = head.subscription * self.documents + head.document;
         // Latecomers of earlier rounds are answered, but are none of this one's business.
         if head.round == self.round && head.document < self.documents {
             match self.arrivals[place] {
@@ -71,7 +80,7 @@ impl Expected {
                 _ => self.duplicates += 1,
             }
         }
-        true
+        Some(TAKEN)
     }
 
     fn tell(&self) {
@@ -102,9 +111,10 @@ fn obey(expected: &Mutex<Expected>) -> std::io::Result<()> {
         let number = |word: &str| word.parse::<usize>().unwrap_or_default();
         match words.as_slice() {
             ["expect", round, subscriptions, documents] => {
-                let next =
-                    Expected::new(number(round) as u64, number(subscriptions), number(documents));
-                *lock(expected) = next;
+                let mut expected = lock(expected);
+                *expected =
+                    expected.next(number(round) as u64, number(subscriptions), number(documents));
+                drop(expected);
                 say("ready");
             }
             ["tell"] => lock(expected).tell(),
@@ -130,12 +140,39 @@ async fn answer(mut stream: TcpStream, expected: Arc<Mutex<Expected>>) -> std::i
                 break;
             }
             buffer.drain(..head.length);
-            if lock(&expected).note(&head) {
-                stream.write_all(ANSWER).await?;
+            let answer = lock(&expected).note(&head);
+            if let Some(answer) = answer {
+                stream.write_all(answer).await?;
             }
         }
         if stream.read_buf(&mut buffer).await? == 0 {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_beyond_those_expected_fail_and_the_others_hang() {
+        let first = Expected { failing: 1, ..Expected::default() };
+        let mut expected = first.next(7, 2, 3).next(8, 2, 3);
+        let mut told = |round, subscription, document| {
+            expected.note(&Head { round, subscription, document, length: 0 })
+        };
+        for (round, subscription, document, answer) in [
+            (8, 0, 0, Some(TAKEN)),
+            (8, 1, 2, Some(TAKEN)),
+            (8, 1, 2, Some(TAKEN)),
+            (7, 1, 0, Some(TAKEN)),
+            (8, 2, 0, Some(FAILED)),
+            (7, 2, 0, Some(FAILED)),
+            (8, 3, 0, None),
+        ] {
+            assert_eq!(told(round, subscription, document), answer, "{round} {subscription}");
+        }
+        assert_eq!((expected.missing, expected.duplicates), (4, 1));
     }
 }

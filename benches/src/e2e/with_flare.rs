@@ -25,6 +25,8 @@ const BODY: usize = 300;
 /// How long what is in flight to clients that answer may take to be stored.
 const STORED: Duration = Duration::from_millis(50);
 const SETTLED: Duration = Duration::from_secs(60);
+/// What requests are signed with, if they are.
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// How both sides make requests.
 pub(crate) fn http() -> Result<HttpConfig> {
@@ -60,7 +62,14 @@ impl Running {
         let resource = flare.create_resource(new).await?;
         for number in 0..options.subscriptions {
             let url = receiver.url("{revision}", number, "{item}");
-            flare.create_subscription(&resource.id, SubscriptionSpec::post(url)).await?;
+            let mut spec = SubscriptionSpec::post(url);
+            if options.signing {
+                spec = spec.signing([SECRET]);
+            }
+            if let Some(rate) = options.rate {
+                spec = spec.rate(rate, Duration::from_secs(1));
+            }
+            flare.create_subscription(&resource.id, spec).await?;
         }
         Ok(Self { options: options.clone(), flare, stop, runtime, round: 1 })
     }
@@ -72,10 +81,10 @@ impl Running {
         let start = Start::now(receiver)?;
         let put_at = self.put_all(self.round).await?;
         receiver.complete().await?;
-        match self.options.hang {
-            0 => self.settled().await?,
-            // What hangs is never settled, and what does not is stored at once.
-            _ => super::pause(STORED).await,
+        match self.options.is_disturbed() {
+            false => self.settled().await?,
+            // What hangs or fails is never settled, and what does not is stored at once.
+            true => super::pause(STORED).await,
         }
         let (mut round, received) = start.end(receiver).await?;
         // A delivery may overtake the answer to its put.
