@@ -27,7 +27,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
                          [--rate N] [--pairs N] [--json]
        flare-benches soak [--seconds N]
 
-  ground   check the claims about cost: ratios within this run, bytes per document and row
+  ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
            --rounds N      rounds of each comparison, at least 9 (21)
            --json          print the figures as one JSON object on the last line

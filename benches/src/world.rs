@@ -19,7 +19,9 @@ use futures::FutureExt;
 /// A repository in memory with one resource, `http://api.example.com/shops/{shop}/items/{item}`.
 #[derive(Debug)]
 pub struct World {
-    /// The repository.
+    /// The backend.
+    pub backend: MemoryBackend,
+    /// Its repository.
     pub repository: Arc<MemoryRepository>,
     /// Its resource; revisions are integers in `rev`.
     pub resource: Resource,
@@ -30,7 +32,8 @@ impl World {
     pub fn new() -> Result<Self> {
         let config = MemoryConfig::default().max_bytes(u64::MAX);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let repository = MemoryBackend::with_config(config, clock).repository();
+        let backend = MemoryBackend::with_config(config, clock);
+        let repository = backend.repository();
         let (endpoint, change) =
             NewResource::new("http://api.example.com/shops/{shop}/items/{item}")
                 .change_field("rev")
@@ -39,7 +42,7 @@ impl World {
         let id = IdSource::seeded(1).next(Timestamp::EPOCH).into();
         let resource = Resource::new(id, endpoint, change, Timestamp::EPOCH);
         ready(repository.insert_resource(resource.clone()))??;
-        Ok(Self { repository, resource })
+        Ok(Self { backend, repository, resource })
     }
 
     /// A put up to the store: URL, resource, revision.

@@ -4,6 +4,7 @@ mod claim;
 mod memory;
 mod options;
 mod speed;
+mod status;
 
 use claim::Claim;
 pub(crate) use memory::{WEIGH, weigh};
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
     // In the order of how much each leaves behind in this process.
     claims.push(speed::unchanged(&options)?);
     claims.extend(memory::claims(&options)?);
+    claims.push(status::status(&options)?);
     claims.extend(speed::stores(&options)?);
 
     println!("{}", Claim::HEADER);

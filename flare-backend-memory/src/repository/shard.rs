@@ -22,8 +22,15 @@ pub(super) struct Shard {
     undispatched: BTreeSet<DocumentKey>,
     /// Derived: the keys whose version is gone.
     gone: BTreeSet<DocumentKey>,
-    /// Derived: how many documents each resource has here, to skip shards without looking.
-    counts: HashMap<ResourceId, usize>,
+    /// Derived: how many documents each resource has here, to count and to skip without looking.
+    counts: HashMap<ResourceId, Counts>,
+}
+
+/// How many documents a resource has.
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    undispatched: usize,
 }
 
 /// A document as it is kept: what few documents have is behind a pointer.
@@ -124,7 +131,7 @@ impl Shard {
     }
 
     fn put(&mut self, key: DocumentKey, next: Stored) {
-        set_member(&mut self.undispatched, &key, next.is_undispatched());
+        self.set_undispatched(&key, next.is_undispatched());
         set_member(&mut self.gone, &key, next.version.is_gone());
         let resource = key.resource;
         match self.documents.get_mut(&key) {
@@ -132,7 +139,7 @@ impl Shard {
             Some(stored) => *stored = next,
             None => {
                 self.documents.insert(key, next);
-                *self.counts.entry(resource).or_default() += 1;
+                self.counts.entry(resource).or_default().all += 1;
             }
         }
     }
@@ -142,12 +149,23 @@ impl Shard {
             return;
         };
         budget.free(weight(key, stored.content_len()));
-        self.undispatched.remove(key);
+        self.set_undispatched(key, false);
         self.gone.remove(key);
-        if let Some(count) = self.counts.get_mut(&key.resource) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(counts) = self.counts.get_mut(&key.resource) {
+            counts.all -= 1;
+            if counts.all == 0 {
                 self.counts.remove(&key.resource);
+            }
+        }
+    }
+
+    fn set_undispatched(&mut self, key: &DocumentKey, undispatched: bool) {
+        if set_member(&mut self.undispatched, key, undispatched) {
+            let counts = self.counts.entry(key.resource).or_default();
+            if undispatched {
+                counts.undispatched += 1;
+            } else {
+                counts.undispatched -= 1;
             }
         }
     }
@@ -171,7 +189,7 @@ impl Shard {
         let stored = self.documents.get_mut(key).filter(|stored| stored.version == version)?;
         let answer = change(&mut Dispatch(stored));
         let undispatched = stored.is_undispatched();
-        set_member(&mut self.undispatched, key, undispatched);
+        self.set_undispatched(key, undispatched);
         Some(answer)
     }
 
@@ -182,7 +200,7 @@ impl Shard {
                 stored.set_open(None);
             }
             let undispatched = stored.is_undispatched();
-            set_member(&mut self.undispatched, key, undispatched);
+            self.set_undispatched(key, undispatched);
         }
     }
 
@@ -193,9 +211,7 @@ impl Shard {
     pub(super) fn count_undispatched(&self, resource: Option<ResourceId>) -> usize {
         match resource {
             None => self.undispatched.len(),
-            Some(resource) => {
-                self.undispatched.iter().filter(|key| key.resource == resource).count()
-            }
+            Some(resource) => self.counts.get(&resource).map_or(0, |counts| counts.undispatched),
         }
     }
 
@@ -285,10 +301,7 @@ impl Dispatch<'_> {
     }
 }
 
-fn set_member(set: &mut BTreeSet<DocumentKey>, key: &DocumentKey, member: bool) {
-    if !member {
-        set.remove(key);
-    } else if !set.contains(key) {
-        set.insert(key.clone());
-    }
+/// Puts a key into a set or takes it out; tells whether that changed anything.
+fn set_member(set: &mut BTreeSet<DocumentKey>, key: &DocumentKey, member: bool) -> bool {
+    if !member { set.remove(key) } else { !set.contains(key) && set.insert(key.clone()) }
 }

@@ -8,6 +8,7 @@ mod find;
 mod flare;
 mod removal;
 mod runtime;
+mod status;
 mod subscriptions;
 
 pub use backend::Backend;

@@ -56,7 +56,8 @@ pub use row::{
     RowKey, Spread,
 };
 pub use subscription::{
-    ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionSpec, SubscriptionStatus,
+    ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionReport, SubscriptionSpec,
+    SubscriptionStatus,
 };
 pub use template::{Escape, MissingValue, Template};
 pub use timestamp::Timestamp;

@@ -76,6 +76,14 @@ pub(super) fn as_text<S: Serializer>(time: &Timestamp, serializer: S) -> Result<
     serializer.collect_str(time)
 }
 
+/// The same for an instant that may not have come.
+pub(super) fn as_text_if_any<S: Serializer>(
+    time: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.to_string()).serialize(serializer)
+}
+
 impl std::ops::Add<Duration> for Timestamp {
     type Output = Self;
 

@@ -1,0 +1,177 @@
+//! Takes a subscription; gives how it is doing, from what the stores know: the same answer from
+//! every handle, at a cost that grows with the lag alone.
+
+use std::time::Duration;
+
+use super::flare::Flare;
+use crate::error::Result;
+use crate::model::{
+    LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus, Timestamp,
+};
+use crate::port::{Page, Pending, QueueName};
+
+impl Flare {
+    /// How a subscription is doing: how far behind its client is, and what became of the attempts.
+    pub async fn subscription_status(&self, id: &SubscriptionId) -> Result<SubscriptionReport> {
+        let subscription = self.find_subscription("subscription_status", id).await?;
+        let context = self.context();
+        let repository = &context.repository;
+        // First of all: what is spread in between is seen as pending, not missed.
+        let spreading = repository.count_undispatched(Some(subscription.resource)).await?;
+        let pending = repository.count_pending(Some(subscription.id)).await?;
+        let lanes = repository.lanes(subscription.id).await?;
+        let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
+        let queue = QueueName::Slot(context.slot(subscription.id));
+        let counted = Counted { spreading, pending, dead_letters };
+        Ok(report(&subscription, &counted, &lanes, queue.to_string(), context.now()))
+    }
+}
+
+/// What the stores counted.
+struct Counted {
+    spreading: u64,
+    pending: Pending,
+    dead_letters: u64,
+}
+
+fn report(
+    subscription: &Subscription,
+    counted: &Counted,
+    lanes: &[LaneState],
+    queue: String,
+    now: Timestamp,
+) -> SubscriptionReport {
+    let Counted { spreading, pending, dead_letters } = counted;
+    // Lanes of a former number of shards count for what they did, not for what they do.
+    let shards = subscription.spec.delivery().lanes();
+    let worked = || lanes.iter().filter(|state| state.lane.shard < shards);
+    let sum = |count: fn(&LaneState) -> u64| lanes.iter().map(count).sum();
+    let failed = lanes.iter().filter(|state| state.last_error.is_some());
+    SubscriptionReport {
+        status: subscription.status,
+        reason: subscription.reason.clone(),
+        lag: pending.count,
+        spreading: *spreading,
+        oldest_pending: pending.oldest_since.map_or(Duration::ZERO, |since| now - since),
+        in_flight: worked().map(|state| u64::from(state.in_flight)).sum(),
+        delivered: sum(|state| state.delivered),
+        failed: sum(|state| state.failed),
+        discarded: sum(|state| state.discarded),
+        dead_letters: *dead_letters,
+        last_success_at: lanes.iter().filter_map(|state| state.last_success_at).max(),
+        last_error: failed
+            .max_by_key(|state| state.last_error_at)
+            .and_then(|state| state.last_error.clone()),
+        next_attempt_at: next_attempt(subscription, pending, worked()),
+        node: worked()
+            .max_by_key(|state| (state.epoch, state.updated_at))
+            .and_then(|state| state.node.clone()),
+        queue,
+    }
+}
+
+/// When the first of what is pending is due, or later if the client asked for that. Nothing is
+/// sent for a subscription that is not active.
+fn next_attempt<'a>(
+    subscription: &Subscription,
+    pending: &Pending,
+    lanes: impl Iterator<Item = &'a LaneState>,
+) -> Option<Timestamp> {
+    let active = subscription.status == SubscriptionStatus::Active;
+    let due = pending.next_due.filter(|_| active)?;
+    let held_until = lanes.filter_map(|state| state.hold_until).max();
+    Some(held_until.map_or(due, |held_until| held_until.max(due)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epoch, LaneId, ResourceId, SubscriptionSpec};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_seconds(seconds)
+    }
+
+    fn subscription(status: SubscriptionStatus) -> Subscription {
+        let spec = SubscriptionSpec::post("http://c.example/").lanes(2).build().unwrap();
+        let (id, resource) = (SubscriptionId::from_bytes([1; 16]), ResourceId::from_bytes([2; 16]));
+        let mut subscription = Subscription::new(id, resource, spec, at(0));
+        subscription.status = status;
+        subscription
+    }
+
+    fn lane(shard: u16) -> LaneState {
+        LaneState::new(LaneId::new(SubscriptionId::from_bytes([1; 16]), shard))
+    }
+
+    fn reported(status: SubscriptionStatus, lanes: &[LaneState]) -> SubscriptionReport {
+        let counted = Counted {
+            spreading: 4,
+            pending: Pending::new(3, Some(at(70)), Some(at(90))),
+            dead_letters: 5,
+        };
+        report(&subscription(status), &counted, lanes, "slot-1".to_owned(), at(100))
+    }
+
+    #[test]
+    fn counters_of_all_lanes_are_summed_and_times_are_the_latest() {
+        let [mut a, mut b, mut former] = [lane(0), lane(1), lane(7)];
+        (a.delivered, b.delivered, former.delivered) = (10, 20, 30);
+        (a.failed, b.failed, former.failed) = (1, 2, 3);
+        (a.discarded, b.discarded) = (7, 0);
+        (a.in_flight, b.in_flight, former.in_flight) = (1, 2, 9);
+        (a.last_success_at, b.last_success_at) = (Some(at(50)), Some(at(60)));
+        (a.last_error_at, a.last_error) = (Some(at(40)), Some("a".to_owned()));
+        (b.last_error_at, b.last_error) = (Some(at(30)), Some("b".to_owned()));
+        (a.epoch, a.node) = (Epoch::new(2), Some("newer".to_owned()));
+        (b.epoch, b.node) = (Epoch::new(1), Some("older".to_owned()));
+        (former.epoch, former.node) = (Epoch::new(9), Some("former".to_owned()));
+        let report = reported(SubscriptionStatus::Active, &[a, b, former]);
+        assert_eq!((report.delivered, report.failed, report.discarded), (60, 6, 7));
+        assert_eq!(report.in_flight, 3, "a former lane has nothing in flight");
+        assert_eq!(report.last_success_at, Some(at(60)));
+        assert_eq!(report.last_error.as_deref(), Some("a"));
+        assert_eq!(report.node.as_deref(), Some("newer"));
+        assert_eq!((report.lag, report.spreading, report.dead_letters), (3, 4, 5));
+        assert_eq!(report.oldest_pending, Duration::from_secs(30));
+    }
+
+    #[test]
+    fn the_next_attempt_waits_for_what_the_client_asked() {
+        let [mut a, mut b] = [lane(0), lane(1)];
+        let next = |a: &LaneState, b: &LaneState| {
+            reported(SubscriptionStatus::Active, &[a.clone(), b.clone()]).next_attempt_at
+        };
+        assert_eq!(next(&a, &b), Some(at(90)));
+        a.hold_until = Some(at(80));
+        assert_eq!(next(&a, &b), Some(at(90)), "only ever later");
+        b.hold_until = Some(at(200));
+        assert_eq!(next(&a, &b), Some(at(200)));
+        for status in [
+            SubscriptionStatus::Preparing,
+            SubscriptionStatus::Paused,
+            SubscriptionStatus::Suspended,
+        ] {
+            assert_eq!(reported(status, &[]).next_attempt_at, None, "{status}");
+        }
+    }
+
+    #[test]
+    fn is_written_as_the_interface_has_it() {
+        let mut lane = lane(0);
+        (lane.delivered, lane.node) = (2, Some("n1".to_owned()));
+        let report = reported(SubscriptionStatus::Active, &[lane]);
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            concat!(
+                r#"{"status":"active","lag":3,"spreading":4,"oldestPendingSeconds":30,"#,
+                r#""inFlight":0,"delivered":2,"failed":0,"discarded":0,"deadLetters":5,"#,
+                r#""lastSuccessAt":null,"nextAttemptAt":"1970-01-01T00:01:30Z","#,
+                r#""node":"n1","queue":"slot-1"}"#,
+            )
+        );
+        let report = reported(SubscriptionStatus::Paused, &[]);
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(!json.contains("nextAttemptAt") && !json.contains("node"), "{json}");
+    }
+}
