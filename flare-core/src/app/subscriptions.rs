@@ -51,7 +51,7 @@ impl Flare {
 
     /// Reads a subscription.
     pub async fn subscription(&self, id: &SubscriptionId) -> Result<Subscription> {
-        self.known_subscription("subscription", *id).await
+        self.find_subscription("subscription", id).await
     }
 
     /// Lists a resource's subscriptions, oldest first.
@@ -82,7 +82,7 @@ impl Flare {
         const OPERATION: &str = "replace_subscription";
         let invalid = |invalid| Error::invalid(OPERATION, invalid);
         let input = input.try_into().map_err(|error| invalid(error.into()))?;
-        let mut current = self.known_subscription(OPERATION, *id).await?;
+        let mut current = self.find_subscription(OPERATION, id).await?;
         let parent = self.active_resource(OPERATION, current.resource).await?;
         loop {
             let spec = input.clone().replace(&current.spec);
@@ -109,7 +109,7 @@ impl Flare {
     /// change accepted after this returned is sent.
     pub async fn pause(&self, id: &SubscriptionId) -> Result<Subscription> {
         const OPERATION: &str = "pause";
-        let mut current = self.known_subscription(OPERATION, *id).await?;
+        let mut current = self.find_subscription(OPERATION, id).await?;
         while current.status != SubscriptionStatus::Paused {
             let mut paused = current.clone();
             paused.status = SubscriptionStatus::Paused;
@@ -126,7 +126,7 @@ impl Flare {
     /// document only.
     pub async fn resume(&self, id: &SubscriptionId) -> Result<Subscription> {
         const OPERATION: &str = "resume";
-        let mut current = self.known_subscription(OPERATION, *id).await?;
+        let mut current = self.find_subscription(OPERATION, id).await?;
         while matches!(current.status, SubscriptionStatus::Paused | SubscriptionStatus::Suspended) {
             self.expedite(*id).await?;
             let mut resumed = current.clone();
@@ -182,17 +182,6 @@ impl Flare {
             // The change is stored; its lanes learn it from the next row, or the next sweep.
             tracing::warn!(subscription = %id, error = %chain(&error), "could not announce a change");
         }
-    }
-
-    pub(super) async fn known_subscription(
-        &self,
-        operation: &'static str,
-        id: SubscriptionId,
-    ) -> Result<Subscription> {
-        let found = self.context().repository.subscription(id).await?;
-        found
-            .filter(|it| it.status != SubscriptionStatus::Deleting)
-            .ok_or_else(|| not_found(operation, "subscription", &id))
     }
 
     fn check(

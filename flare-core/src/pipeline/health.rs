@@ -53,9 +53,9 @@ impl Health {
                 }
                 state.failures_in_a_row = 0;
                 state.failing_since = None;
-                state.last_success_at = Some(now);
                 if sign == Sign::Accepted {
                     state.delivered += 1;
+                    state.last_success_at = Some(now);
                 } else {
                     state.discarded += 1;
                 }

@@ -11,6 +11,7 @@ mod lanes;
 mod probing;
 mod sim;
 mod states;
+mod status;
 mod ttl;
 #[cfg(feature = "http")]
 mod wire;

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use flare_core::ErrorKind;
-use flare_core::model::{DocumentUrl, RowKey, SubscriptionId};
+use flare_core::model::{DocumentUrl, RowKey, SubscriptionId, SubscriptionStatus};
 use flare_core::port::{Page, RowStore, SubscriptionStore};
+
+use futures::StreamExt;
 
 use crate::history::History;
 use crate::plan::TASK_LIFETIME;
@@ -90,10 +92,13 @@ impl History {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
             }
         }
-        let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
-        for id in ids {
-            self.clients.release(id);
-            self.in_time(self.flare.resume(&id)).await.unwrap();
+        // Some were created though nobody was told so.
+        let all: Vec<_> = self.memory.repository().scan_subscriptions(None).collect().await;
+        for subscription in all.into_iter().map(Result::unwrap) {
+            if subscription.status != SubscriptionStatus::Deleting {
+                self.clients.release(subscription.id);
+                self.in_time(self.flare.resume(&subscription.id)).await.unwrap();
+            }
         }
     }
 
