@@ -50,8 +50,10 @@ async fn main() -> Outcome {
                 "  curl -X POST http://{address}/listeners --json '{{\"url\":\"http://127.0.0.1:9000/users/{{id}}\"}}'"
             );
             println!("  curl -X PUT http://{address}/users/ada --json '{{\"name\":\"Ada\"}}'");
-            println!("ctrl-c ends it");
-            if tokio::signal::ctrl_c().await.is_err() {
+            // Said once it is listened for: before, ctrl-c would end it without draining.
+            let say = async { println!("ctrl-c ends it") };
+            let (interrupted, ()) = tokio::join!(biased; tokio::signal::ctrl_c(), say);
+            if interrupted.is_err() {
                 std::future::pending().await
             }
         }
