@@ -7,6 +7,8 @@ mod support;
 
 use std::time::Duration;
 
+use flare_backend_memory::MemoryBackend;
+use flare_core::Flare;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
     DocumentChange, DocumentKey, DocumentUrl, JobKind, Resource, Spread, SubscriptionId, Timestamp,
@@ -169,6 +171,23 @@ async fn a_dead_letter_keeps_its_tombstone_until_it_is_dropped() {
     assert!(known(&world, &resource, 1).await);
     world.until("it is forgotten", async || !known(&world, &resource, 1).await).await;
     assert_eq!(world.row(subscription.id, 1).await, None);
+}
+
+#[tokio::test]
+async fn a_retention_of_nothing_is_refused() {
+    type Spoil = fn(&mut Settings);
+    let wrong: [(&str, Spoil); 4] = [
+        ("task_lifetime", |settings| settings.task_lifetime = Duration::ZERO),
+        ("expire_every", |settings| settings.expire_every = Duration::ZERO),
+        ("tombstone_retention", |settings| settings.tombstone_retention = Duration::ZERO),
+        ("dead_letter_retention", |settings| settings.dead_letter_retention = Duration::ZERO),
+    ];
+    for (field, spoil) in wrong {
+        let mut settings = Settings::default();
+        spoil(&mut settings);
+        let error = Flare::builder(MemoryBackend::new()).settings(settings).build().unwrap_err();
+        assert_eq!(error.field_name(), Some(field));
+    }
 }
 
 #[tokio::test]

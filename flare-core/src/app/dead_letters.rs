@@ -30,7 +30,8 @@ impl Flare {
     }
 
     /// Takes notifications off the dead letters and tries them again, with the newest version of
-    /// their document; tells how many. If one of them is not listed, none is replayed.
+    /// their document; tells how many. If one of them is not listed, none is replayed; an error of
+    /// the store may come after some were.
     pub async fn replay(
         &self,
         subscription: &SubscriptionId,
