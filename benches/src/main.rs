@@ -6,6 +6,7 @@
 
 mod e2e;
 mod ground;
+mod idle;
 mod soak;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--fail N] [--signing]
                          [--rate N] [--pairs N] [--json]
        flare-benches soak [--seconds N]
+       flare-benches idle [--subscriptions N] [--seconds N]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
@@ -45,6 +47,10 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
   soak     have one document change constantly while a client is down: does memory stay flat?
            --seconds N   how long (300)
 
+  idle     what subscriptions cost that are paused
+           --subscriptions N   how many (10000)
+           --seconds N         how long to look (80)
+
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
 fn main() -> ExitCode {
@@ -58,6 +64,7 @@ fn main() -> ExitCode {
         // For `e2e` itself, whose clients are a process of their own.
         Some((&e2e::SINK, rest)) => e2e::serve(rest).map(|()| true),
         Some((&"soak", rest)) => soak::run(rest),
+        Some((&"idle", rest)) => idle::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)
