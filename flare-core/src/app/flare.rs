@@ -136,8 +136,18 @@ impl Flare {
         url: &str,
         revision: Option<&str>,
     ) -> Result<DocumentChange> {
+        self.delete_traced(url, revision, None).await
+    }
+
+    /// As [`delete_document`](Self::delete_document), within a trace that clients are told of.
+    pub async fn delete_traced(
+        &self,
+        url: &str,
+        revision: Option<&str>,
+        trace: Option<TraceContext>,
+    ) -> Result<DocumentChange> {
         let operation = Wish::Delete(revision.map(str::to_owned));
-        let change = Change { url: url.to_owned(), operation, trace: None };
+        let change = Change { url: url.to_owned(), operation, trace };
         self.one("delete_document", change).await
     }
 
@@ -205,6 +215,12 @@ impl Flare {
             .filter(|resource| resource.state == ResourceState::Active)
             .ok_or_else(|| not_found(operation, "resource", &id))
     }
+}
+
+/// Somebody changed a subscription since the caller read it.
+pub(super) fn changed(operation: &'static str) -> Error {
+    let error = Error::new(ErrorKind::Conflict, operation).field("generation");
+    error.detail("the subscription has changed since it was read")
 }
 
 pub(super) fn not_found(operation: &'static str, what: &str, id: &dyn fmt::Display) -> Error {

@@ -1,11 +1,11 @@
 //! Takes what a host does not want any more; gives it marked, so that it is gone for everybody at
 //! once. What is left of it is removed in the background, by stored jobs.
 
-use super::flare::{Flare, not_found};
+use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ResourceId, ResourceState, SubscriptionId};
+use crate::model::{Generation, ResourceId, ResourceState, SubscriptionId};
 use crate::pipeline::close::{Closed, close};
-use crate::pipeline::retire::retire;
+use crate::pipeline::retire::{Retired, retire, retire_exactly};
 
 impl Flare {
     /// Deletes a resource that has no subscriptions: it refuses documents from now on, and its
@@ -45,6 +45,25 @@ impl Flare {
             true => Ok(()),
             // Somebody was faster.
             false => Err(not_found(OPERATION, "subscription", id)),
+        }
+    }
+
+    /// As [`delete_subscription`](Self::delete_subscription), if it is still at that generation; a
+    /// conflict on `generation` if not.
+    pub async fn delete_subscription_at(
+        &self,
+        id: &SubscriptionId,
+        generation: Generation,
+    ) -> Result<()> {
+        const OPERATION: &str = "delete_subscription";
+        let found = self.find_subscription(OPERATION, id).await?;
+        if found.generation != generation {
+            return Err(changed(OPERATION));
+        }
+        match retire_exactly(self.context(), found).await? {
+            Retired::Done => Ok(()),
+            Retired::Gone => Err(not_found(OPERATION, "subscription", id)),
+            Retired::Changed => Err(changed(OPERATION)),
         }
     }
 }

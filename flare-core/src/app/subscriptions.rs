@@ -1,10 +1,10 @@
 //! Takes what a host wants of its subscriptions; gives them created, read, replaced, paused and
 //! resumed. Each change is one conditional write, repeated if somebody was faster.
 
-use super::flare::{Flare, not_found};
+use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Invalid, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
+    Generation, Invalid, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
     SubscriptionSpec, SubscriptionStatus, subscription::Mode,
 };
 use crate::pipeline::event::{Event, EventKind};
@@ -79,12 +79,43 @@ impl Flare {
         S: TryInto<SubscriptionInput>,
         S::Error: Into<Invalid>,
     {
+        self.replace(id, None, input).await
+    }
+
+    /// As [`replace_subscription`](Self::replace_subscription), if it is still at that generation;
+    /// a conflict on `generation` if not.
+    pub async fn replace_subscription_at<S>(
+        &self,
+        id: &SubscriptionId,
+        generation: Generation,
+        input: S,
+    ) -> Result<Subscription>
+    where
+        S: TryInto<SubscriptionInput>,
+        S::Error: Into<Invalid>,
+    {
+        self.replace(id, Some(generation), input).await
+    }
+
+    async fn replace<S>(
+        &self,
+        id: &SubscriptionId,
+        generation: Option<Generation>,
+        input: S,
+    ) -> Result<Subscription>
+    where
+        S: TryInto<SubscriptionInput>,
+        S::Error: Into<Invalid>,
+    {
         const OPERATION: &str = "replace_subscription";
         let invalid = |invalid| Error::invalid(OPERATION, invalid);
         let input = input.try_into().map_err(|error| invalid(error.into()))?;
         let mut current = self.find_subscription(OPERATION, id).await?;
         let parent = self.active_resource(OPERATION, current.resource).await?;
         loop {
+            if generation.is_some_and(|generation| generation != current.generation) {
+                return Err(changed(OPERATION));
+            }
             let spec = input.clone().replace(&current.spec);
             self.check(&spec, &parent).map_err(invalid)?;
             let lanes = (current.spec.delivery().lanes(), spec.delivery().lanes());

@@ -10,12 +10,35 @@ use crate::error::Result;
 use crate::model::{JobKind, Subscription, SubscriptionStatus};
 use crate::port::Replaced;
 
-/// Marks a subscription as deleting; tells whether it was there to be marked.
+/// What became of a wish to delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retired {
+    Done,
+    /// It was not there to be marked.
+    Gone,
+    /// It is not what it was when somebody wished it gone.
+    Changed,
+}
+
+/// Marks a subscription as deleting, whatever it has become meanwhile; tells whether it was there
+/// to be marked.
 pub(crate) async fn retire(context: &Context, subscription: Subscription) -> Result<bool> {
+    Ok(mark(context, subscription, false).await? == Retired::Done)
+}
+
+/// Marks a subscription as deleting, if it is still what the caller read.
+pub(crate) async fn retire_exactly(
+    context: &Context,
+    subscription: Subscription,
+) -> Result<Retired> {
+    mark(context, subscription, true).await
+}
+
+async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> Result<Retired> {
     let mut next = subscription;
     let marked = loop {
         if next.status == SubscriptionStatus::Deleting {
-            return Ok(false);
+            return Ok(Retired::Gone);
         }
         let generation = next.generation;
         next.status = SubscriptionStatus::Deleting;
@@ -23,9 +46,14 @@ pub(crate) async fn retire(context: &Context, subscription: Subscription) -> Res
         next.updated_at = context.now();
         match context.repository.replace_subscription(generation, next).await? {
             Replaced::Done(marked) => break marked,
+            Replaced::Conflict(newer)
+                if exactly && newer.status != SubscriptionStatus::Deleting =>
+            {
+                return Ok(Retired::Changed);
+            }
             // Changed meanwhile; deleted it is all the same.
             Replaced::Conflict(newer) => next = newer,
-            Replaced::Missing => return Ok(false),
+            Replaced::Missing => return Ok(Retired::Gone),
         }
     };
     // It is deleted. The next sweep of the lanes makes up for whatever fails now.
@@ -35,7 +63,7 @@ pub(crate) async fn retire(context: &Context, subscription: Subscription) -> Res
     if let Err(error) = context.refresh(marked.id).await {
         warn!(error = %chain(&error), "could not announce the end of a subscription");
     }
-    Ok(true)
+    Ok(Retired::Done)
 }
 
 /// Asks for a deleting subscription to be removed, unless somebody has; any number of times.

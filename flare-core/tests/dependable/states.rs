@@ -180,3 +180,22 @@ async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
     }
     assert_eq!(sim.flare.subscription(&a.id).await.unwrap(), a, "nothing changed");
 }
+
+#[tokio::test]
+async fn whoever_read_an_older_generation_changes_nothing() {
+    let sim = Sim::start().await;
+    let first = sim.subscribe(hook("a")).await;
+    let replaced = sim.flare.replace_subscription_at(&first.id, first.generation, hook("b"));
+    let replaced = replaced.await.unwrap();
+    for late in [
+        sim.flare.replace_subscription_at(&first.id, first.generation, hook("c")).await.err(),
+        sim.flare.delete_subscription_at(&first.id, first.generation).await.err(),
+    ] {
+        let error = late.unwrap();
+        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("generation")));
+    }
+    assert_eq!(sim.flare.subscription(&first.id).await.unwrap(), replaced);
+    sim.flare.delete_subscription_at(&first.id, replaced.generation).await.unwrap();
+    let gone = sim.flare.delete_subscription_at(&first.id, replaced.generation).await;
+    assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
+}
