@@ -9,5 +9,5 @@ pub mod observe;
 pub mod pipeline;
 pub mod port;
 
-pub use app::{Backend, Flare, FlareBuilder, Runtime};
+pub use app::{Backend, Flare, FlareBuilder, NodeReport, Runtime};
 pub use error::{Error, ErrorKind, Result, Retry};

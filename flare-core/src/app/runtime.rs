@@ -34,6 +34,22 @@ pub struct Runtime {
     context: Arc<Context>,
 }
 
+/// Says that a runtime runs, for as long as it does.
+struct Running<'a>(&'a Context);
+
+impl<'a> Running<'a> {
+    fn new(context: &'a Context) -> Self {
+        context.progress.set_running(true);
+        Self(context)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.progress.set_running(false);
+    }
+}
+
 impl Runtime {
     pub(super) fn new(context: Arc<Context>) -> Self {
         Self { context }
@@ -44,6 +60,8 @@ impl Runtime {
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
         let (stopper, stop) = stop();
         let mut loops = self.start(&stop);
+        // Also when this future is dropped.
+        let _running = Running::new(&self.context);
         info!("flare runs");
         tokio::pin!(shutdown);
         let ended = tokio::select! {
@@ -83,14 +101,18 @@ impl Runtime {
                 let span = debug_span!(observe::PARTITION, tasks = tasks.len());
                 partition(&shared, tasks).instrument(span).await
             };
-            loops.spawn(consume(context(), QueueName::Partition, stop.clone(), work));
+            let pulse = self.context.pulse("partition");
+            loops.spawn(consume(context(), QueueName::Partition, pulse, stop.clone(), work));
             let shared = context();
             let work = async move |tasks: Vec<Task>| {
                 let span = debug_span!(observe::SPREAD, tasks = tasks.len());
                 spread_tasks(&shared, tasks).instrument(span).await
             };
-            loops.spawn(consume(context(), QueueName::Spread, stop.clone(), work));
+            let pulse = self.context.pulse("spread");
+            loops.spawn(consume(context(), QueueName::Spread, pulse, stop.clone(), work));
         }
+        #[cfg(feature = "metrics")]
+        loops.spawn(crate::pipeline::meter::sample(context(), stop.clone()));
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));
         let (changes, ownership) = mpsc::channel(4);

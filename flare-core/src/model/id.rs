@@ -82,6 +82,11 @@ id!(
     ClaimId, "claim"
 );
 
+id!(
+    /// Names one running node; fresh for every start, so that no node is taken for its predecessor.
+    NodeId, "node"
+);
+
 /// An id that has not been given a meaning yet: turns into any of the id types.
 #[derive(Debug, Clone, Copy)]
 pub struct FreshId(Uuid);

@@ -42,7 +42,7 @@ pub use dead_notification::DeadNotification;
 pub use decision::{Decision, Present, Target, Tenure, Verdict, decide, present_after};
 pub use detect::{Detected, DocumentChange, detect_delete, detect_put};
 pub use document::{Content, Document, DocumentKey, PartitionId};
-pub use id::{ClaimId, DeadLetterId, FreshId, IdSource, JobId, ResourceId, SubscriptionId};
+pub use id::{ClaimId, DeadLetterId, FreshId, IdSource, JobId, NodeId, ResourceId, SubscriptionId};
 pub use invalid::Invalid;
 pub use job::{Job, JobKind};
 pub use lane::{LaneId, LaneState};

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::event::Events;
+use super::progress::{Progress, Pulse};
 use super::settings::Settings;
-use crate::model::{IdSource, Timestamp};
+use crate::model::{IdSource, NodeId, Timestamp};
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
 
 /// What all stages of one Flare share. Nothing of it is global: two of them don't meet.
@@ -19,6 +20,10 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) events: Events,
     pub(crate) ids: IdSource,
+    /// What this node is known by, fresh for every start.
+    pub(crate) node: NodeId,
+    pub(crate) started_at: Timestamp,
+    pub(crate) progress: Progress,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -33,6 +38,8 @@ impl Context {
         settings: Settings,
         seed: u64,
     ) -> Self {
+        let (ids, started_at) = (IdSource::seeded(seed), clock.now());
+        let node = ids.next(started_at).into();
         Self {
             repository,
             queue,
@@ -41,7 +48,10 @@ impl Context {
             clock,
             settings,
             events: Events::new(),
-            ids: IdSource::seeded(seed),
+            ids,
+            node,
+            started_at,
+            progress: Progress::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
     }
@@ -57,6 +67,11 @@ impl Context {
 
     pub(crate) async fn sleep(&self, time: Duration) {
         self.clock.sleep_until(self.now() + time).await;
+    }
+
+    /// A loop's way of saying what it does.
+    pub(crate) fn pulse(&self, name: &'static str) -> Pulse {
+        self.progress.pulse(name, self.now())
     }
 
     /// A number from 0 up to, but not including, 1.

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tracing::warn;
 
 use super::context::Context;
+use super::meter;
 use super::stage::chain;
 use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
@@ -81,6 +82,7 @@ impl Ingest {
                 if let Ok(outcome) = &outcome {
                     changed.extend(to_announce(key, outcome));
                 }
+                meter::accepted(&outcome);
                 answers[place] = Some(outcome.map(|outcome| outcome.change));
             }
             writes = rest;

@@ -19,6 +19,8 @@ pub(crate) struct Attempt {
     pub(crate) row: Row,
     /// The version that was sent.
     pub(crate) version: Version,
+    /// When that version was stored.
+    pub(crate) stored_at: Timestamp,
     /// What the client was told.
     pub(crate) action: Action,
     /// What it held before, as far as this owner can know.
@@ -255,7 +257,8 @@ mod tests {
             wanted: live(5),
         };
         let row = Row::new(&spread, Timestamp::EPOCH);
-        Attempt { row, version: live(5), action, holding, probe: false }
+        let stored_at = Timestamp::EPOCH;
+        Attempt { row, version: live(5), stored_at, action, holding, probe: false }
     }
 
     fn circumstances() -> Circumstances {

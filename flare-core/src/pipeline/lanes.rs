@@ -188,7 +188,8 @@ impl Lanes {
             let hear = Hear { directory: Arc::clone(&self.directory), tell: self.tell.clone() };
             let queue = QueueName::Slot(slot);
             let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
-            consumers.spawn(consume(Arc::clone(&self.context), queue, stop.clone(), work));
+            let pulse = self.context.pulse("wake");
+            consumers.spawn(consume(Arc::clone(&self.context), queue, pulse, stop.clone(), work));
         }
         self.tenancy = Some(Tenancy {
             term,
@@ -204,6 +205,12 @@ impl Lanes {
     fn end(&mut self) {
         self.tenancy = None;
         self.directory.with(BTreeMap::clear);
+        self.count();
+    }
+
+    /// Says how many lanes are worked.
+    fn count(&self) {
+        self.context.progress.set_lanes(self.directory.with(|lanes| lanes.len()));
     }
 
     /// Takes no more work and finishes what is in flight, within the limit.
@@ -364,6 +371,7 @@ impl Lanes {
         });
         let worked = Worked { lanes, hold, wake, updates, stopper, task };
         self.directory.with(|all| all.insert(id, worked));
+        self.count();
     }
 
     /// Lets the lanes of a subscription finish what is in flight and end.
@@ -391,6 +399,7 @@ impl Lanes {
                 })
             }
         };
+        self.count();
         // Not at once: a lane that ends as soon as it starts must not make us spin.
         self.later(subscriptions);
     }

@@ -27,9 +27,11 @@ pub(crate) mod jobs;
 pub(crate) mod judge;
 pub(crate) mod lane;
 pub(crate) mod lanes;
+pub(crate) mod meter;
 pub(crate) mod ownership;
 pub(crate) mod partition;
 pub(crate) mod prepare;
+pub(crate) mod progress;
 pub(crate) mod reconcile;
 pub(crate) mod retire;
 pub(crate) mod settings;
@@ -41,5 +43,6 @@ pub(crate) mod task;
 pub(crate) mod wake;
 
 pub use event::{Event, EventKind, Told};
+pub use progress::LoopReport;
 pub use settings::Settings;
 pub use task::{DocumentVersion, Task};

@@ -26,12 +26,17 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     // At the start nobody of ours is working on anything: all of it counts as lost.
     let mut until = Timestamp::MAX;
     let mut ahead = None;
+    let pulse = context.pulse("reconcile");
     loop {
+        pulse.works(context.now());
         let round = tokio::select! {
             biased;
             () = stop.requested() => return,
             round = sweep(&context, until) => round,
         };
+        if round.is_ok() {
+            pulse.rests(context.now());
+        }
         match round {
             Ok(0) => {}
             Ok(found) => info!(found, "announced changes that were not spread yet"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::context::Context;
+use super::progress::Pulse;
 use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,8 +23,13 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Works on the tasks of one queue.
-pub(crate) async fn consume<W>(context: Arc<Context>, queue: QueueName, mut stop: Stop, work: W)
-where
+pub(crate) async fn consume<W>(
+    context: Arc<Context>,
+    queue: QueueName,
+    pulse: Pulse,
+    mut stop: Stop,
+    work: W,
+) where
     W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
 {
     let request = Receive::new(context.settings.batch, VISIBILITY).wait(WAIT);
@@ -37,10 +43,16 @@ where
         match received {
             Ok(messages) => {
                 failures = 0;
-                handle(&context, &queue, messages, &work).await;
+                if !messages.is_empty() {
+                    pulse.works(context.now());
+                    handle(&context, &queue, messages, &work).await;
+                }
+                pulse.rests(context.now());
             }
             Err(error) => {
                 failures += 1;
+                // There may be any amount of work that it cannot see.
+                pulse.works(context.now());
                 recover(&context, &queue, &error, failures, &mut stop).await;
             }
         }

@@ -26,12 +26,18 @@ const REMEMBERED: usize = 1_024;
 /// Works stored jobs until told to stop.
 pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
     let mut runner = Runner::new(&context);
+    let pulse = context.pulse("jobs");
     loop {
+        pulse.works(context.now());
         // Dropped wherever it is: whoever takes the job next goes on.
         tokio::select! {
             biased;
             () = stop.requested() => return,
-            () = runner.look() => {}
+            looked = runner.look() => {
+                if looked {
+                    pulse.rests(context.now());
+                }
+            }
         }
         tokio::select! {
             biased;
@@ -56,15 +62,15 @@ impl<'a> Runner<'a> {
         Self { context, standing: None, recurring_at: Timestamp::EPOCH, failures: HashMap::new() }
     }
 
-    /// Works all that is due.
-    async fn look(&mut self) {
+    /// Works all that is due; tells whether that could be done.
+    async fn look(&mut self) -> bool {
         loop {
             match self.round().await {
                 Ok(true) => {}
-                Ok(false) => return,
+                Ok(false) => return true,
                 Err(error) => {
                     warn!(error = %chain(&error), "could not look for jobs, will retry");
-                    return;
+                    return false;
                 }
             }
         }

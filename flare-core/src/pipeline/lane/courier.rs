@@ -29,6 +29,8 @@ use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::health::Health;
 use crate::pipeline::judge::{Attempt, Circumstances, Judgement, Wish, judge};
+use crate::pipeline::meter;
+use crate::pipeline::progress::Pulse;
 use crate::pipeline::stage::{chain, pause_after};
 use crate::port::{DeliveryOutcome, FailureKind, RowUpdate};
 
@@ -69,6 +71,8 @@ struct Courier {
     paced_until: Option<Timestamp>,
     /// The subscription is to be suspended before anything else is sent.
     suspension: Option<Suspension>,
+    /// Says whether rows can be read and stored.
+    pulse: Pulse,
     /// Requests under way.
     sending: JoinSet<DeliveryOutcome>,
     /// What they are about, and the settings they were made under, which they also end under.
@@ -120,6 +124,7 @@ enum Woken {
 impl Courier {
     fn new(lane: Lane, places: Places, ledger: Ledger) -> Self {
         let look_at = lane.context.now();
+        let pulse = lane.context.pulse("lane");
         Self {
             lane,
             places,
@@ -128,6 +133,7 @@ impl Courier {
             pace: None,
             paced_until: None,
             suspension: None,
+            pulse,
             sending: JoinSet::new(),
             attempts: HashMap::new(),
             held: None,
@@ -358,6 +364,7 @@ impl Courier {
         self.look = false;
         self.look_after_store = false;
         self.stored_meanwhile = false;
+        self.pulse.works(self.lane.context.now());
         self.loading = Some(load(self.lane.clone(), self.busy.clone(), window).boxed());
     }
 
@@ -433,7 +440,8 @@ impl Courier {
             }
         };
         let probe = self.ledger.health().is_probing();
-        let attempt = Attempt { row, version, action, holding, probe };
+        let stored_at = document.updated_at;
+        let attempt = Attempt { row, version, stored_at, action, holding, probe };
         if let Some(pace) = &mut self.pace {
             pace.take(self.lane.context.now());
         }
@@ -454,6 +462,9 @@ impl Courier {
             }
         };
         self.load_failures = 0;
+        if self.store_failures == 0 {
+            self.pulse.rests(now);
+        }
         match load.reread {
             Some(Some(subscription)) => self.adopt(subscription),
             Some(None) => self.end(),
@@ -503,6 +514,8 @@ impl Courier {
             "attempt ended"
         );
         self.take_judgement(&judgement, attempt.probe, &subscription);
+        let now = self.lane.term.store_time(self.lane.context.now());
+        meter::attempted(&judgement, now - attempt.stored_at);
         let events = &self.lane.context.events;
         let event = events.has_listeners().then(|| judgement.event(&attempt));
         let update = RowUpdate { key: attempt.row.key, effect: judgement.effect };
@@ -607,6 +620,7 @@ impl Courier {
         if self.storing.is_some() || self.unstored.is_empty() || self.store_again_at.is_some() {
             return;
         }
+        self.pulse.works(self.lane.context.now());
         let batch = std::mem::take(&mut self.unstored);
         let context = Arc::clone(&self.lane.context);
         self.storing = Some(flush(context, self.lane.term.clone(), batch).boxed());
@@ -631,6 +645,9 @@ impl Courier {
             self.unstored.extend(flushed.left);
         } else {
             self.store_failures = 0;
+            if self.load_failures == 0 {
+                self.pulse.rests(self.lane.context.now());
+            }
         }
         if flushed.fenced {
             self.fenced();

@@ -79,7 +79,8 @@ impl Ledger {
         }
         (self.changed, self.urgent) = (false, false);
         self.turn = now + EVERY;
-        let state = self.health.stored_at(lane.term.store_time(now), in_flight);
+        let at = lane.term.store_time(now);
+        let state = self.health.stored_at(at, in_flight, lane.context.node);
         self.storing = Some(store(lane.clone(), state).boxed());
     }
 

@@ -1,0 +1,47 @@
+//! Takes a runtime's signs of life; gives what this node is doing.
+
+use std::time::Duration;
+
+use super::flare::Flare;
+use crate::model::{NodeId, Timestamp};
+use crate::pipeline::LoopReport;
+
+/// What one node, a handle with its runtime, is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// What it is known by, fresh for every start.
+    pub id: NodeId,
+    /// When it was built.
+    pub started_at: Timestamp,
+    /// The time of this report.
+    pub now: Timestamp,
+    /// Whether its runtime runs.
+    pub running: bool,
+    /// Lanes it works.
+    pub lanes: usize,
+    /// What its loops do, by name.
+    pub loops: Vec<LoopReport>,
+}
+
+impl NodeReport {
+    /// The loops that have had something to do for `limit` without getting anywhere.
+    pub fn stuck(&self, limit: Duration) -> impl Iterator<Item = &LoopReport> {
+        self.loops.iter().filter(move |it| it.is_stuck(self.now, limit))
+    }
+}
+
+impl Flare {
+    /// What this handle's runtime is doing.
+    pub fn node(&self) -> NodeReport {
+        let context = self.context();
+        NodeReport {
+            id: context.node,
+            started_at: context.started_at,
+            now: context.now(),
+            running: context.progress.is_running(),
+            lanes: context.progress.lanes(),
+            loops: context.progress.loops(),
+        }
+    }
+}

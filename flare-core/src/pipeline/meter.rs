@@ -1,0 +1,112 @@
+//! Takes what happens in the pipeline; counts it through the `metrics` facade. Without the feature
+//! of that name it costs nothing.
+
+#[cfg(feature = "metrics")]
+pub(crate) use counting::{accepted, attempted, sample};
+#[cfg(not(feature = "metrics"))]
+pub(crate) use silent::{accepted, attempted};
+
+#[cfg(feature = "metrics")]
+mod counting {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use metrics::{counter, gauge, histogram};
+    use tracing::warn;
+
+    use crate::error::{ErrorKind, Result};
+    use crate::model::{RowEffect, Verdict};
+    use crate::observe;
+    use crate::pipeline::context::Context;
+    use crate::pipeline::judge::Judgement;
+    use crate::pipeline::stage::chain;
+    use crate::pipeline::stop::Stop;
+    use crate::port::{QueueName, WriteOutcome};
+
+    /// How often what is not counted as it happens is looked at.
+    const EVERY: Duration = Duration::from_secs(10);
+
+    /// A put or delete was answered.
+    pub(crate) fn accepted(outcome: &Result<WriteOutcome>) {
+        if let Ok(outcome) = outcome {
+            counter!(observe::ACCEPTED).increment(1);
+            if outcome.change.notifies() {
+                counter!(observe::CHANGED).increment(1);
+            }
+        }
+    }
+
+    /// An attempt ended, so long after its version was stored.
+    pub(crate) fn attempted(judgement: &Judgement, latency: Duration) {
+        match judgement.verdict {
+            Verdict::Success => {
+                counter!(observe::DELIVERED).increment(1);
+                histogram!(observe::LATENCY).record(latency.as_secs_f64());
+            }
+            Verdict::Discard => counter!(observe::DISCARDED).increment(1),
+            Verdict::Failure | Verdict::Unknown => {
+                counter!(observe::FAILED).increment(1);
+                let next = match judgement.effect {
+                    RowEffect::GiveUp { .. } => observe::DEAD,
+                    _ => observe::RETRIED,
+                };
+                counter!(next).increment(1);
+            }
+        }
+    }
+
+    /// Looks now and then at what is pending, queued and stuck.
+    pub(crate) async fn sample(context: Arc<Context>, mut stop: Stop) {
+        loop {
+            progress(&context);
+            if let Err(error) = stores(&context).await {
+                warn!(error = %chain(&error), "could not count what is pending");
+            }
+            tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                () = context.sleep(EVERY) => {}
+            }
+        }
+    }
+
+    fn progress(context: &Context) {
+        let now = context.now();
+        gauge!(observe::LANES).set(context.progress.lanes() as f64);
+        for it in context.progress.loops() {
+            let busy = it.working_since.map_or(Duration::ZERO, |since| now - since);
+            let idle = now - it.last_progress_at;
+            gauge!(observe::LOOP_IDLE, "loop" => it.name).set(idle.as_secs_f64());
+            gauge!(observe::LOOP_BUSY, "loop" => it.name).set(busy.as_secs_f64());
+        }
+    }
+
+    async fn stores(context: &Context) -> Result<()> {
+        let spreading = context.repository.count_undispatched(None).await?;
+        gauge!(observe::SPREADING).set(spreading as f64);
+        let lag = context.repository.count_pending(None).await?.count;
+        gauge!(observe::LAG).set(lag as f64);
+        for queue in [QueueName::Partition, QueueName::Spread] {
+            let depth = match context.queue.depth(&queue).await {
+                Ok(depth) => depth.ready,
+                Err(error) if error.kind() == ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
+            gauge!(observe::QUEUE_DEPTH, "queue" => queue.to_string()).set(depth as f64);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+mod silent {
+    use std::time::Duration;
+
+    use crate::error::Result;
+    use crate::pipeline::judge::Judgement;
+    use crate::port::WriteOutcome;
+
+    pub(crate) fn accepted(_: &Result<WriteOutcome>) {}
+
+    pub(crate) fn attempted(_: &Judgement, _: Duration) {}
+}
