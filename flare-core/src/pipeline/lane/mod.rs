@@ -9,6 +9,7 @@ mod ledger;
 mod loader;
 mod pace;
 mod place;
+mod recall;
 mod sender;
 mod settler;
 mod suspender;

@@ -1,0 +1,336 @@
+//! Takes a lane; gives its clients what they miss, for as long as the lane is this runtime's.
+//! Loading, sending and storing overlap; each of them happens in batches as large as what piled
+//! up meanwhile.
+
+mod loads;
+mod outcomes;
+mod sends;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::{Instrument, info_span, warn};
+
+use crate::error::Result;
+use crate::model::{
+    Applied, Document, DocumentUrl, Row, Subscription, SubscriptionStatus, Timestamp,
+};
+use crate::observe;
+use crate::pipeline::judge::Attempt;
+use crate::pipeline::lane::Lane;
+use crate::pipeline::lane::alarm::Alarm;
+use crate::pipeline::lane::ledger::Ledger;
+use crate::pipeline::lane::loader::Load;
+use crate::pipeline::lane::pace::Pace;
+use crate::pipeline::lane::place::{Held, Places};
+use crate::pipeline::lane::recall::recall;
+use crate::pipeline::lane::settler::{Flushed, Unstored};
+use crate::pipeline::lane::suspender::{Suspended, Suspension};
+use crate::pipeline::progress::Pulse;
+use crate::port::DeliveryOutcome;
+
+/// How long a document that was read may wait for its turn before it is read again.
+const FRESH: Duration = Duration::from_millis(500);
+/// Wait before looking again for a document our own store does not show yet.
+const BEHIND: Duration = Duration::from_millis(200);
+
+/// Works a lane until it is told to stop or loses it, then finishes what is in flight.
+pub(crate) async fn run(lane: Lane, places: Places) {
+    let span =
+        info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.tenure.epoch);
+    let work = async {
+        if let Some(ledger) = recall(&lane).await {
+            Courier::new(lane, places, ledger).run().await;
+        }
+    };
+    work.instrument(span).await;
+}
+
+/// A row whose turn has come.
+struct Ready {
+    row: Row,
+    document: Document,
+    read_at: Timestamp,
+}
+
+struct Courier {
+    lane: Lane,
+    places: Places,
+    /// Rows whose turn has come.
+    ready: VecDeque<Ready>,
+    /// How the client is, and what was counted.
+    ledger: Ledger,
+    /// The client's rate, if it has one.
+    pace: Option<Pace>,
+    /// When the next request may go, if the rate does not allow it now.
+    paced_until: Option<Timestamp>,
+    /// The subscription is to be suspended before anything else is sent.
+    suspension: Option<Suspension>,
+    /// Says whether rows can be read and stored.
+    pulse: Pulse,
+    /// Requests under way.
+    sending: JoinSet<DeliveryOutcome>,
+    /// What they are about, and the settings they were made under, which they also end under.
+    attempts: HashMap<Id, (Attempt, Arc<Subscription>)>,
+    /// Places of the next requests.
+    held: Option<Held>,
+    place_wait: Option<BoxFuture<'static, Option<Held>>>,
+    /// Whether nothing was in flight when that wait began.
+    waits_idle: bool,
+    /// What came of them, not stored yet.
+    unstored: Vec<Unstored>,
+    loading: Option<BoxFuture<'static, Result<Load>>>,
+    storing: Option<BoxFuture<'static, Flushed>>,
+    /// Documents being worked on, from load to store: none is worked on twice.
+    busy: HashSet<DocumentUrl>,
+    /// There may be rows that are due.
+    look: bool,
+    /// Rows were passed over because they were busy: look again once one is not.
+    look_after_store: bool,
+    /// Something was stored while rows were being loaded: what was busy then may not be now.
+    stored_meanwhile: bool,
+    /// Look then at the latest.
+    look_at: Timestamp,
+    load_failures: u32,
+    store_failures: u32,
+    suspend_failures: u32,
+    store_again_at: Option<Timestamp>,
+    /// Rings at the next of these times.
+    alarm: Alarm,
+    /// The lane is lost or ends: nothing new is begun.
+    ending: bool,
+}
+
+/// How a request's task ended.
+type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
+
+/// What woke the courier.
+enum Woken {
+    Wake,
+    Timer,
+    Places(Option<Held>),
+    Loaded(Result<Load>),
+    Sent(Option<Joined>),
+    Stored(Flushed),
+    Noted(Result<Applied>),
+    Suspended(Result<Suspended>),
+}
+impl Courier {
+    fn new(lane: Lane, places: Places, ledger: Ledger) -> Self {
+        let look_at = lane.context.now();
+        let pulse = lane.context.pulse("lane");
+        Self {
+            lane,
+            places,
+            ready: VecDeque::new(),
+            ledger,
+            pace: None,
+            paced_until: None,
+            suspension: None,
+            pulse,
+            sending: JoinSet::new(),
+            attempts: HashMap::new(),
+            held: None,
+            place_wait: None,
+            waits_idle: false,
+            unstored: Vec::new(),
+            loading: None,
+            storing: None,
+            busy: HashSet::new(),
+            look: true,
+            look_after_store: false,
+            stored_meanwhile: false,
+            look_at,
+            load_failures: 0,
+            store_failures: 0,
+            suspend_failures: 0,
+            store_again_at: None,
+            alarm: Alarm::default(),
+            ending: false,
+        }
+    }
+
+    async fn run(mut self) {
+        self.postpone();
+        self.set_pace();
+        loop {
+            self.begin();
+            if self.ending && self.is_idle() && self.ledger.is_settled() {
+                return;
+            }
+            match self.wait().await {
+                // Newer settings and a wish to stop are seen by the next beginning.
+                Woken::Wake => self.look = true,
+                Woken::Timer => self.ring(),
+                Woken::Places(held) => {
+                    self.place_wait = None;
+                    self.held = held;
+                }
+                Woken::Loaded(loaded) => {
+                    self.loading = None;
+                    self.take_load(loaded);
+                }
+                Woken::Sent(sent) => {
+                    self.take_outcome(sent);
+                    // Whatever else is finished by now is stored together with it; on a busy
+                    // machine a turn for the others finishes some more.
+                    tokio::task::yield_now().await;
+                    while let Some(sent) = self.sending.try_join_next_with_id() {
+                        self.take_outcome(Some(sent));
+                    }
+                }
+                Woken::Stored(flushed) => {
+                    self.storing = None;
+                    self.take_flushed(flushed);
+                }
+                Woken::Noted(stored) => {
+                    if self.ledger.take(stored, self.ending) {
+                        self.fenced();
+                    }
+                }
+                Woken::Suspended(suspended) => self.take_suspended(suspended),
+            }
+        }
+    }
+
+    /// Whether nothing is under way whose outcome would be lost.
+    fn is_idle(&self) -> bool {
+        self.sending.is_empty() && self.storing.is_none() && self.unstored.is_empty()
+    }
+
+    async fn wait(&mut self) -> Woken {
+        self.set_alarm();
+        tokio::select! {
+            biased;
+            flushed = pending_or(&mut self.storing) => Woken::Stored(flushed),
+            sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => Woken::Sent(sent),
+            loaded = pending_or(&mut self.loading) => Woken::Loaded(loaded),
+            held = pending_or(&mut self.place_wait) => Woken::Places(held),
+            stored = self.ledger.stored() => Woken::Noted(stored),
+            ended = suspension_ended(&mut self.suspension) => Woken::Suspended(ended),
+            () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
+            () = self.alarm.rings() => Woken::Timer,
+        }
+    }
+
+    fn set_alarm(&mut self) {
+        let begins = |at: Timestamp| !self.ending && at > self.lane.context.now();
+        let suspend_at = self.suspension.as_ref().filter(|it| !it.is_running()).map(|it| it.at);
+        let times = [
+            self.store_again_at,
+            (!self.ending).then_some(self.look_at),
+            self.ledger.store_at(),
+            self.paced_until.filter(|_| !self.ending),
+            self.opens_at().filter(|at| begins(*at)),
+            suspend_at.filter(|at| begins(*at)),
+        ];
+        let at = times.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        self.alarm.set(at, &self.lane.context.clock);
+    }
+
+    fn ring(&mut self) {
+        let now = self.lane.context.now();
+        if self.store_again_at.is_some_and(|at| at <= now) {
+            self.store_again_at = None;
+        }
+        if self.look_at <= now {
+            self.look = true;
+            self.postpone();
+        }
+    }
+
+    /// Begins whatever can be begun.
+    fn begin(&mut self) {
+        self.begin_store();
+        if self.lane.stop.is_requested() {
+            self.end();
+        }
+        // While the slots are perhaps somebody else's the owner's task will tell.
+        if !self.ending && self.lane.term.is_trusted(&*self.lane.context.clock) {
+            self.take_update();
+            self.begin_work();
+        }
+        let last = self.ending && self.is_idle();
+        self.ledger.begin(&self.lane, self.sending.len(), last);
+    }
+
+    fn begin_work(&mut self) {
+        self.paced_until = None;
+        if self.ending {
+            return;
+        }
+        if let Some(suspension) = &mut self.suspension {
+            suspension.begin(&self.lane);
+            return;
+        }
+        if self.opens_at().is_some_and(|at| at > self.lane.context.now()) {
+            // Whatever was read will be outdated by then.
+            if !self.ready.is_empty() {
+                self.put_back();
+            }
+            self.held = None;
+            return;
+        }
+        self.begin_sends();
+        self.begin_load();
+        // What needed no telling waits to be stored now, and nothing else would wake us.
+        self.begin_store();
+    }
+
+    /// Goes on under newer settings, or ends if the subscription is no longer active.
+    fn take_update(&mut self) {
+        let newer = self.lane.updates.borrow_and_update().clone();
+        if newer.generation > self.lane.subscription.generation {
+            self.adopt(newer);
+        }
+    }
+
+    fn adopt(&mut self, subscription: Arc<Subscription>) {
+        let lanes = |of: &Subscription| of.spec.delivery().lanes();
+        // With another number of lanes each has other documents: all end before any starts.
+        if subscription.status != SubscriptionStatus::Active
+            || lanes(&subscription) != lanes(&self.lane.subscription)
+        {
+            self.end();
+            return;
+        }
+        if subscription.resumed_at > self.lane.subscription.resumed_at {
+            self.ledger.resumed(subscription.resumed_at);
+        }
+        self.lane.subscription = subscription;
+        self.set_pace();
+    }
+
+    fn fenced(&mut self) {
+        warn!("a later owner works this lane");
+        self.end();
+    }
+
+    /// Begins nothing more; what is in flight is finished.
+    fn end(&mut self) {
+        self.ending = true;
+        self.suspension = None;
+        self.ready.clear();
+        self.loading = None;
+        self.place_wait = None;
+        self.held = None;
+    }
+}
+
+/// The future's answer, or for ever nothing if there is none.
+async fn pending_or<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn suspension_ended(suspension: &mut Option<Suspension>) -> Result<Suspended> {
+    match suspension {
+        Some(suspension) => suspension.ended().await,
+        None => std::future::pending().await,
+    }
+}
