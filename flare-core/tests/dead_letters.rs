@@ -23,7 +23,8 @@ async fn listed(world: &World, subscription: &Subscription) -> Vec<DeadNotificat
 }
 
 fn fails(world: &World, id: u32) {
-    world.delivery.answer(format!("http://a.example/{id}"), DeliveryOutcome::answered(500));
+    // An answer that is no sign of a client that is down, which would be probed.
+    world.delivery.answer(format!("http://a.example/{id}"), DeliveryOutcome::answered(422));
 }
 
 fn works(world: &World, id: u32) {
@@ -52,8 +53,8 @@ async fn dead_letters_say_what_was_given_up_and_why() {
     assert_eq!(letter.version, Version::live(7.into()));
     assert_eq!(letter.revision, ShownRevision::Number(7));
     assert_eq!((letter.action, letter.reason), (Action::Create, DeathReason::Exhausted));
-    assert_eq!((letter.attempts, letter.last_status), (1, Some(500)));
-    assert_eq!(letter.last_error.as_deref(), Some("answered 500"));
+    assert_eq!((letter.attempts, letter.last_status), (1, Some(422)));
+    assert_eq!(letter.last_error.as_deref(), Some("answered 422"));
     assert_eq!(letter.first_failure_at, letter.died_at);
     assert!(letter.died_at <= world.clock.now());
     assert_eq!(letters[2].action, Action::Update);
