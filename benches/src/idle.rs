@@ -16,9 +16,9 @@ const LIMIT: f64 = 0.01;
 /// What was created and paused may still be on its way to the lanes.
 const SETTLES: Duration = Duration::from_secs(3);
 
-/// Measures for some seconds each (80: longer than the lanes' sweep takes to come round).
+/// Measures for some seconds each (400: longer than the lanes' sweep takes to come round).
 pub(crate) fn run(args: &[&str]) -> Result<bool> {
-    let (mut subscriptions, mut seconds) = (10_000, 80);
+    let (mut subscriptions, mut seconds) = (10_000, 400);
     for pair in args.chunks(2) {
         match pair {
             ["--subscriptions", number] => subscriptions = number.parse()?,

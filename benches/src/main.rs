@@ -49,7 +49,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
 
   idle     what subscriptions cost that are paused
            --subscriptions N   how many (10000)
-           --seconds N         how long to look (80)
+           --seconds N         how long to look, with and without (400)
 
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 

@@ -297,6 +297,7 @@ async fn a_put_is_accepted_while_the_queue_fails_and_arrives_once_it_works() {
     let mut settings = few_slots();
     settings.reconcile_every = Duration::from_millis(50);
     settings.rederive_every = Duration::from_millis(50);
+    settings.sweep_every = Duration::from_millis(50);
     let (flare, runtime) = Flare::builder(memory)
         .queue(queue)
         .delivery(Arc::new(delivery.clone()))

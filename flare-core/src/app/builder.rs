@@ -147,6 +147,7 @@ impl FlareBuilder {
             ("suspend_after", settings.suspend_after),
             ("reconcile_every", settings.reconcile_every),
             ("rederive_every", settings.rederive_every),
+            ("sweep_every", settings.sweep_every),
             ("jobs_every", settings.jobs_every),
             ("task_lifetime", settings.task_lifetime),
             ("expire_every", settings.expire_every),

@@ -235,7 +235,7 @@ impl Lanes {
     async fn sweep(&mut self) {
         let context = Arc::clone(&self.context);
         let pause = match self.adopt_all().await {
-            Ok(()) => context.jittered(context.settings.rederive_every),
+            Ok(()) => context.jittered(context.settings.sweep_every),
             Err(error) => {
                 warn!(error = %chain(&error), "could not read the subscriptions, will retry");
                 AGAIN

@@ -42,6 +42,8 @@ pub struct Settings {
     pub reconcile_every: Duration,
     /// How often a lane looks for rows whose wake-up got lost.
     pub rederive_every: Duration,
+    /// How often all subscriptions are read, for news of one may have got lost.
+    pub sweep_every: Duration,
     /// How often stored jobs are looked for: removals after a deletion, expiry.
     pub jobs_every: Duration,
     /// The longest a spread task may live, from the reading of the subscriptions to the writing
@@ -79,6 +81,7 @@ impl Default for Settings {
             excerpt_limit: 1_024,
             reconcile_every: Duration::from_secs(5),
             rederive_every: Duration::from_secs(60),
+            sweep_every: Duration::from_secs(300),
             jobs_every: Duration::from_secs(2),
             task_lifetime: Duration::from_secs(15 * 60),
             expire_every: Duration::from_secs(3_600),
