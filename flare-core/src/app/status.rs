@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::model::{
     LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus, Timestamp,
 };
+use crate::pipeline::health::Health;
 use crate::port::{Page, Pending, QueueName};
 
 impl Flare {
@@ -70,17 +71,20 @@ fn report(
     }
 }
 
-/// When the first of what is pending is due, or later if the client asked for that. Nothing is
-/// sent for a subscription that is not active.
+/// When the first of what is pending is due, or later if the client asked for that or is only
+/// probed. Nothing is sent for a subscription that is not active.
 fn next_attempt<'a>(
     subscription: &Subscription,
     pending: &Pending,
-    lanes: impl Iterator<Item = &'a LaneState>,
+    lanes: impl Iterator<Item = &'a LaneState> + Clone,
 ) -> Option<Timestamp> {
     let active = subscription.status == SubscriptionStatus::Active;
     let due = pending.next_due.filter(|_| active)?;
-    let held_until = lanes.filter_map(|state| state.hold_until).max();
-    Some(held_until.map_or(due, |held_until| held_until.max(due)))
+    let held_until = lanes.clone().filter_map(|state| state.hold_until).max();
+    // One lane that is not probed need not wait, so the least of them counts.
+    let health = |state: &LaneState| Health::recall(state.clone(), subscription.resumed_at);
+    let probe_at = lanes.map(|state| health(state).probe_at()).min().flatten();
+    Some(due).max(held_until).max(probe_at)
 }
 
 #[cfg(test)]
@@ -147,6 +151,10 @@ mod tests {
         assert_eq!(next(&a, &b), Some(at(90)), "only ever later");
         b.hold_until = Some(at(200));
         assert_eq!(next(&a, &b), Some(at(200)));
+        (a.failures_in_a_row, a.last_error_at) = (5, Some(at(300)));
+        assert_eq!(next(&a, &b), Some(at(200)), "the other lane is not probed");
+        (b.failures_in_a_row, b.last_error_at) = (7, Some(at(300)));
+        assert_eq!(next(&a, &b), Some(at(301)));
         for status in [
             SubscriptionStatus::Preparing,
             SubscriptionStatus::Paused,
