@@ -1,0 +1,99 @@
+//! Takes the query of a request; gives the page it asks for. A parameter nobody knows is refused.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use flare_core::port::Page;
+
+use crate::options::State;
+use crate::problem::Problem;
+
+/// The longest page.
+pub(crate) const MAX_LIMIT: u32 = 1_000;
+
+/// The page of a list a request asks for: `?limit=` and `&offset=`.
+pub(crate) struct Paging(pub(crate) Page);
+
+/// Says that a route takes no query.
+pub(crate) struct NoQuery;
+
+impl FromRequestParts<State> for Paging {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
+        read(parts.uri.query().unwrap_or_default(), state.options().default_limit).map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        match form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).next() {
+            None => Ok(Self),
+            Some((name, _)) => Err(Problem::invalid(name, "is unknown: there are no parameters")),
+        }
+    }
+}
+
+fn read(query: &str, default_limit: u32) -> Result<Page, Problem> {
+    let (mut limit, mut offset) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let twice = match &*name {
+            "limit" => limit.replace(number(&name, &value, 1, u64::from(MAX_LIMIT))?).is_some(),
+            "offset" => offset.replace(number(&name, &value, 0, i64::MAX as u64)?).is_some(),
+            _ => return Err(Problem::invalid(name, "is unknown: there are limit and offset")),
+        };
+        if twice {
+            return Err(Problem::invalid(name, "is given twice"));
+        }
+    }
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(default_limit);
+    Ok(Page::new(limit, offset.unwrap_or(0)))
+}
+
+fn number(name: &str, text: &str, low: u64, high: u64) -> Result<u64, Problem> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| digits && (low..=high).contains(number));
+    let refusal = || Problem::invalid(name, format!("must be an integer from {low} to {high}"));
+    number.ok_or_else(refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_is_allowed() {
+        for (query, limit, offset) in [
+            ("", 30, 0),
+            ("limit=1", 1, 0),
+            ("limit=1000&offset=7", 1_000, 7),
+            ("offset=9223372036854775807", 30, i64::MAX as u64),
+            ("%6cimit=5", 5, 0),
+        ] {
+            assert_eq!(read(query, 30).unwrap(), Page::new(limit, offset), "{query}");
+        }
+    }
+
+    #[test]
+    fn refuses_the_rest() {
+        for query in [
+            "limit=0",
+            "limit=1001",
+            "limit=",
+            "limit",
+            "limit=-1",
+            "limit=%2b5",
+            "limit=1.5",
+            "limit=1&limit=2",
+            "offset=-1",
+            "offset=9223372036854775808",
+            "offset=x",
+            "page=1",
+            "Limit=1",
+        ] {
+            let problem = read(query, 30).unwrap_err();
+            assert_eq!(problem.status(), 400, "{query}");
+        }
+    }
+}

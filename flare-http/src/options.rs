@@ -1,0 +1,71 @@
+//! Takes a handle and the host's options; gives what every route works with, cheap to clone.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flare_core::Flare;
+use flare_core::model::Timestamp;
+use flare_core::port::Clock;
+
+use crate::openapi::openapi;
+
+/// What a host may choose.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) body_limit: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) default_limit: u32,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) version: String,
+    pub(crate) commit: Option<String>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Where the text of `/metrics` comes from.
+#[derive(Clone)]
+pub(crate) struct Metrics(pub(crate) Arc<dyn Fn() -> String + Send + Sync>);
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// What every route works with.
+#[derive(Clone)]
+pub(crate) struct State {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    flare: Flare,
+    options: Options,
+    /// Written once: it is the same for everybody.
+    openapi: Bytes,
+}
+
+impl State {
+    pub(crate) fn new(flare: Flare, options: Options) -> Self {
+        // Names, texts and numbers: they cannot fail to be written.
+        let openapi = serde_json::to_vec(&openapi()).unwrap_or_default().into();
+        Self { inner: Arc::new(Inner { flare, options, openapi }) }
+    }
+
+    pub(crate) fn flare(&self) -> &Flare {
+        &self.inner.flare
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    pub(crate) fn openapi(&self) -> Bytes {
+        self.inner.openapi.clone()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.options.clock.now()
+    }
+}

@@ -1,0 +1,90 @@
+//! Takes requests to operate a subscription; gives what the handle says. Each may be repeated.
+
+use axum::extract::State as Shared;
+use axum::http::StatusCode;
+
+use super::answer::{Answer, json};
+use super::subscriptions::{find, shown};
+use crate::extract::{Ids, NoQuery, Operation, Paging, parse};
+use crate::options::State;
+use crate::wire::dead_letter::{DeadLetterList, ReplayInput, Replayed};
+use crate::wire::page::PageQuery;
+use crate::wire::subscription::{ReportShape, SubscriptionPath, SubscriptionShape};
+
+/// How a subscription is doing: how far behind its client is, and what became of the attempts.
+#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}/status", tag = "operations",
+    params(SubscriptionPath),
+    responses((status = 200, description = "How it is doing", body = ReportShape)))]
+pub(crate) async fn status(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+) -> Answer {
+    find(&state, resource, id).await?;
+    json(StatusCode::OK, &state.flare().subscription_status(&id).await?)
+}
+
+/// Holds the changes of a subscription until it is resumed.
+#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/pause", tag = "operations",
+    params(SubscriptionPath),
+    responses((status = 200, description = "It is paused", body = SubscriptionShape, headers(
+        ("ETag" = String, description = "Its generation")))))]
+pub(crate) async fn pause(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    body: Operation,
+) -> Answer {
+    body.empty()?;
+    find(&state, resource, id).await?;
+    shown(StatusCode::OK, state.flare().pause(&id).await?)
+}
+
+/// Ends a pause or suspension: what was held is due at once.
+#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/resume", tag = "operations",
+    params(SubscriptionPath),
+    responses((status = 200, description = "It is active", body = SubscriptionShape, headers(
+        ("ETag" = String, description = "Its generation")))))]
+pub(crate) async fn resume(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    body: Operation,
+) -> Answer {
+    body.empty()?;
+    find(&state, resource, id).await?;
+    shown(StatusCode::OK, state.flare().resume(&id).await?)
+}
+
+/// Tries notifications that were given up again: those named, or all.
+#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/replay", tag = "operations",
+    params(SubscriptionPath), request_body = Option<ReplayInput>,
+    responses((status = 202, description = "They are due now", body = Replayed)))]
+pub(crate) async fn replay(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    Operation(body): Operation,
+) -> Answer {
+    let input = body.map(|body| parse::<ReplayInput>(&body)).transpose()?.unwrap_or_default();
+    find(&state, resource, id).await?;
+    let replayed = match input.ids()? {
+        Some(ids) => state.flare().replay(&id, ids).await?,
+        None => state.flare().replay_all(&id).await?,
+    };
+    json(StatusCode::ACCEPTED, &Replayed { replayed })
+}
+
+/// Lists the notifications that were given up, oldest death first.
+#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}/dead-letters", tag = "operations",
+    params(SubscriptionPath, PageQuery),
+    responses((status = 200, description = "A page of them", body = DeadLetterList)))]
+pub(crate) async fn dead_letters(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    Paging(page): Paging,
+) -> Answer {
+    find(&state, resource, id).await?;
+    let listing = state.flare().dead_letters(&id, page).await?;
+    json(StatusCode::OK, &DeadLetterList::new(page, listing))
+}

@@ -1,0 +1,154 @@
+//! Takes requests about subscriptions; gives what the handle says. One of another resource is not
+//! there.
+
+use axum::extract::{OriginalUri, State as Shared};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use flare_core::model::{ResourceId, Subscription, SubscriptionId, SubscriptionInput};
+use flare_core::{Error, ErrorKind};
+
+use super::answer::{Answer, json};
+use crate::extract::{Ids, IfMatch, JsonBody, NoQuery, Paging, ResourceOnly, etag};
+use crate::options::State;
+use crate::problem::Problem;
+use crate::wire::page::PageQuery;
+use crate::wire::resource::ResourcePath;
+use crate::wire::subscription::{
+    SubscriptionInputShape, SubscriptionList, SubscriptionPath, SubscriptionShape, SubscriptionView,
+};
+
+/// Lists a resource's subscriptions, oldest first.
+#[utoipa::path(get, path = "/resources/{rid}/subscriptions", tag = "subscriptions",
+    params(ResourcePath, PageQuery),
+    responses((status = 200, description = "A page of them", body = SubscriptionList)))]
+pub(crate) async fn list(
+    Shared(state): Shared<State>,
+    ResourceOnly(resource): ResourceOnly,
+    Paging(page): Paging,
+) -> Answer {
+    let listing = state.flare().subscriptions(&resource, page).await?;
+    json(StatusCode::OK, &SubscriptionList::new(page, listing))
+}
+
+/// Creates a subscription: documents put from now on are delivered to it.
+#[utoipa::path(post, path = "/resources/{rid}/subscriptions", tag = "subscriptions",
+    params(ResourcePath), request_body = SubscriptionInputShape,
+    responses(
+        (status = 201, description = "Created", body = SubscriptionShape, headers(
+            ("Location" = String, description = "Where it is read"),
+            ("ETag" = String, description = "Its generation"))),
+        (status = 409, description = "Another subscription has one of its urls"),
+    ))]
+pub(crate) async fn create(
+    Shared(state): Shared<State>,
+    OriginalUri(uri): OriginalUri,
+    ResourceOnly(resource): ResourceOnly,
+    _: NoQuery,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    // An unknown resource is 404, whatever is asked of it.
+    state.flare().resource(&resource).await?;
+    let spec = SubscriptionInput::from_json(&body)?.create();
+    let subscription = state.flare().create_subscription(&resource, spec).await?;
+    let location = [(LOCATION, format!("{}/{}", uri.path(), subscription.id))];
+    Ok((location, shown(StatusCode::CREATED, subscription)?).into_response())
+}
+
+/// Reads a subscription.
+#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+    params(SubscriptionPath),
+    responses((status = 200, description = "There it is", body = SubscriptionShape, headers(
+        ("ETag" = String, description = "Its generation")))))]
+pub(crate) async fn read(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+) -> Answer {
+    shown(StatusCode::OK, find(&state, resource, id).await?)
+}
+
+/// Replaces a subscription's settings; what it knows of its documents is kept.
+#[utoipa::path(put, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+    params(SubscriptionPath,
+        ("If-Match" = Option<String>, Header, description = "Only if it is this generation",
+            nullable = false)),
+    request_body = SubscriptionInputShape,
+    responses(
+        (status = 200, description = "Replaced", body = SubscriptionShape, headers(
+            ("ETag" = String, description = "Its generation"))),
+        (status = 409, description = "Another subscription has one of its urls, or its state forbids it"),
+        (status = 412, description = "It is another generation than If-Match says"),
+    ))]
+pub(crate) async fn replace(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    wanted: IfMatch,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let current = find(&state, resource, id).await?;
+    let input = SubscriptionInput::from_json(&body)?;
+    let replaced = match wanted.insist(current.generation)? {
+        None => state.flare().replace_subscription(&id, input).await?,
+        Some(generation) => {
+            let replaced = state.flare().replace_subscription_at(&id, generation, input).await;
+            replaced.map_err(unless_outdated)?
+        }
+    };
+    shown(StatusCode::OK, replaced)
+}
+
+/// Deletes a subscription: nothing new is sent to it.
+#[utoipa::path(delete, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+    params(SubscriptionPath,
+        ("If-Match" = Option<String>, Header, description = "Only if it is this generation",
+            nullable = false)),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 412, description = "It is another generation than If-Match says"),
+    ))]
+pub(crate) async fn delete(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    wanted: IfMatch,
+) -> Answer {
+    let current = find(&state, resource, id).await?;
+    match wanted.insist(current.generation)? {
+        None => state.flare().delete_subscription(&id).await?,
+        Some(generation) => {
+            let deleted = state.flare().delete_subscription_at(&id, generation).await;
+            deleted.map_err(unless_outdated)?;
+        }
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The subscription, if it is one of that resource. Whether there is such a resource need not be
+/// asked: one that has subscriptions cannot be deleted.
+pub(super) async fn find(
+    state: &State,
+    resource: ResourceId,
+    id: SubscriptionId,
+) -> Result<Subscription, Problem> {
+    let found = state.flare().subscription(&id).await?;
+    if found.resource != resource {
+        return Err(Problem::not_found(format!("resource {resource} has no subscription {id}")));
+    }
+    Ok(found)
+}
+
+/// An answer with a subscription and its `ETag`.
+pub(super) fn shown(status: StatusCode, subscription: Subscription) -> Answer {
+    let tag = etag(subscription.generation);
+    Ok((tag, json(status, &SubscriptionView::from(subscription))?).into_response())
+}
+
+/// Somebody changed it between our look and our write.
+fn unless_outdated(error: Error) -> Problem {
+    match (error.kind(), error.field_name()) {
+        (ErrorKind::Conflict, Some("generation")) => Problem::outdated(),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,11 @@
+//! Takes what Flare knows; gives it as JSON has it, and the other way round. No rules: those are the
+//! model's. Where the model writes JSON itself, the types here only describe it.
+
+pub(crate) mod dead_letter;
+pub(crate) mod delivery;
+pub(crate) mod document;
+pub(crate) mod node;
+pub(crate) mod page;
+pub(crate) mod problem;
+pub(crate) mod resource;
+pub(crate) mod subscription;

@@ -1,0 +1,115 @@
+//! Takes what a node knows of itself; gives it as JSON has it.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::page::Pagination;
+
+/// Which program this is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct About {
+    /// Always `flare`.
+    pub(crate) name: &'static str,
+    /// The version of the program.
+    pub(crate) version: String,
+    /// The commit it was built from, if it knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) commit: Option<String>,
+}
+
+/// How this node is doing.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeStatus {
+    /// The version of the program.
+    pub(crate) version: String,
+    /// The commit it was built from, if it knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) commit: Option<String>,
+    /// When it was started, in seconds since 1970.
+    pub(crate) start_time_epoch_secs: i64,
+    /// What time it is here, in seconds since 1970.
+    pub(crate) current_time_epoch_secs: i64,
+    /// How long it has been up, such as `90s`.
+    pub(crate) uptime: String,
+    /// The id of this node.
+    pub(crate) node: String,
+    /// Whether its runtime runs.
+    pub(crate) running: bool,
+    /// How many nodes are connected.
+    pub(crate) nodes: u64,
+    /// How many consumers it works.
+    pub(crate) consumers: u64,
+    /// How many lanes it works.
+    pub(crate) lanes: u64,
+    /// Its loops, each with its last progress.
+    pub(crate) loops: Vec<LoopView>,
+}
+
+/// How one loop is doing.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Loop)]
+pub(crate) struct LoopView {
+    /// Which loop.
+    pub(crate) name: String,
+    /// When it last finished a turn.
+    #[schema(format = DateTime)]
+    pub(crate) last_progress_at: String,
+    /// Since when it is at the turn it is at now, if at one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    pub(crate) working_since: Option<String>,
+}
+
+/// Whether this node can be relied on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// Always `ok`: anything else is an error.
+    pub(crate) status: &'static str,
+}
+
+/// How the cluster is doing.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClusterHealth {
+    pub(crate) status: Colour,
+    /// How many nodes are connected.
+    pub(crate) nodes: u64,
+    /// How many slots nobody works.
+    pub(crate) unassigned: u64,
+}
+
+/// Green: everything is worked. Yellow: some of it soon will be. Red: some of it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "a single node is never yellow")]
+pub(crate) enum Colour {
+    Green,
+    Yellow,
+    Red,
+}
+
+/// A page of nodes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodeList {
+    pub(crate) pagination: Pagination,
+    pub(crate) nodes: Vec<NodeView>,
+}
+
+/// One node of the cluster.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Node)]
+pub(crate) struct NodeView {
+    /// What it is known by; another one after every start.
+    pub(crate) id: String,
+    /// When it was started.
+    #[schema(format = DateTime)]
+    pub(crate) started_at: String,
+    /// Whether its runtime runs.
+    pub(crate) running: bool,
+    /// How many lanes it works.
+    pub(crate) lanes: u64,
+}
