@@ -36,7 +36,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 /// The document itself.
-#[utoipa::path(get, path = "/openapi.json", tag = "node",
+#[utoipa::path(get, operation_id = "readOpenapi", path = "/openapi.json", tag = "node",
     responses((status = 200, description = "This document", body = Object)))]
 pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "application/json")], state.openapi()).into_response())
@@ -139,7 +139,8 @@ fn complete(operation: &mut Operation) {
             answer.content.entry("application/json".to_owned()).or_insert(RefOr::T(content));
         }
     }
-    if let Some(RefOr::T(body)) = &mut operation.request_body {
-        body.required.get_or_insert(Required::True);
+    let optional = operation.tags.iter().flatten().any(|tag| tag == "operations");
+    if let (true, Some(RefOr::T(body))) = (optional, &mut operation.request_body) {
+        body.required = Some(Required::False);
     }
 }

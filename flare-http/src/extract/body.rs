@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::layer::Reading;
 use crate::options::State;
 use crate::problem::Problem;
+use crate::wire::operation::Nothing;
 
 /// The longest path of a field in a refusal.
 const MAX_FIELD_CHARS: usize = 256;
@@ -50,9 +51,6 @@ impl FromRequest<State> for Operation {
 impl Operation {
     /// Insists on nothing, or on an object without fields.
     pub(crate) fn empty(self) -> Result<(), Problem> {
-        #[derive(serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Nothing {}
         match self.0 {
             None => Ok(()),
             Some(bytes) => parse::<Nothing>(&bytes).map(|Nothing {}| ()),

@@ -11,7 +11,7 @@ use crate::wire::node::{ClusterHealth, Colour, NodeList, NodeView};
 use crate::wire::page::{PageQuery, Pagination};
 
 /// How the cluster is doing: red while nobody works.
-#[utoipa::path(get, path = "/cluster/health", tag = "cluster",
+#[utoipa::path(get, operation_id = "readClusterHealth", path = "/cluster/health", tag = "cluster",
     responses((status = 200, description = "How it is doing", body = ClusterHealth)))]
 pub(crate) async fn health(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let status = if state.flare().node().running { Colour::Green } else { Colour::Red };
@@ -19,7 +19,7 @@ pub(crate) async fn health(Shared(state): Shared<State>, _: NoQuery) -> Answer {
 }
 
 /// Lists the nodes of the cluster.
-#[utoipa::path(get, path = "/cluster/nodes", tag = "cluster", params(PageQuery),
+#[utoipa::path(get, operation_id = "listNodes", path = "/cluster/nodes", tag = "cluster", params(PageQuery),
     responses((status = 200, description = "A page of them", body = NodeList)))]
 pub(crate) async fn nodes(Shared(state): Shared<State>, Paging(page): Paging) -> Answer {
     let node = state.flare().node();

@@ -18,7 +18,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const PREFIX: &str = "/documents/";
 
 /// Reads the newest version of a document.
-#[utoipa::path(get, path = "/documents/{url}", tag = "documents", params(DocumentPath),
+#[utoipa::path(get, operation_id = "readDocument", path = "/documents/{url}", tag = "documents", params(DocumentPath),
     responses((status = 200, description = "There it is", body = DocumentView<'_>)))]
 pub(crate) async fn read(Shared(state): Shared<State>, uri: Uri) -> Answer {
     let document = state.flare().document(&document_url(&uri)?).await?;
@@ -27,7 +27,7 @@ pub(crate) async fn read(Shared(state): Shared<State>, uri: Uri) -> Answer {
 }
 
 /// Hands over a new version of a document, which is kept byte for byte.
-#[utoipa::path(put, path = "/documents/{url}", tag = "documents", params(DocumentPath,
+#[utoipa::path(put, operation_id = "putDocument", path = "/documents/{url}", tag = "documents", params(DocumentPath,
         ("traceparent" = Option<String>, Header, nullable = false,
             description = "The W3C trace clients are told of")),
     request_body(content = Object, description = "The document: a JSON object with its revision",
@@ -45,7 +45,7 @@ pub(crate) async fn put(
 }
 
 /// Says that a document is gone.
-#[utoipa::path(delete, path = "/documents/{url}", tag = "documents", params(DocumentPath,
+#[utoipa::path(delete, operation_id = "deleteDocument", path = "/documents/{url}", tag = "documents", params(DocumentPath,
         ("Flare-Revision" = Option<String>, Header, nullable = false,
             description = "As of this revision; without, as of the newest one stored"),
         ("traceparent" = Option<String>, Header, nullable = false,

@@ -15,14 +15,14 @@ use crate::wire::node::Health;
 const STUCK_AFTER: Duration = Duration::from_secs(30);
 
 /// Whether the process answers at all.
-#[utoipa::path(get, path = "/health/live", tag = "node", security(()),
+#[utoipa::path(get, operation_id = "isLive", path = "/health/live", tag = "node", security(()),
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn live(_: NoQuery) -> Answer {
     json(StatusCode::OK, &Health { status: "ok" })
 }
 
 /// Whether the node does its work: its runtime runs, and no loop with work has stood for 30 s.
-#[utoipa::path(get, path = "/health/ready", tag = "node", security(()),
+#[utoipa::path(get, operation_id = "isReady", path = "/health/ready", tag = "node", security(()),
     responses(
         (status = 200, description = "It does", body = Health),
         (status = 503, description = "It does not; the detail says why"),

@@ -16,7 +16,7 @@ use crate::wire::node::{About, LoopView, NodeStatus};
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Which program this is.
-#[utoipa::path(get, path = "/", tag = "node",
+#[utoipa::path(get, operation_id = "readAbout", path = "/", tag = "node",
     responses((status = 200, description = "Name, version and commit", body = About)))]
 pub(crate) async fn about(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let options = state.options();
@@ -25,7 +25,7 @@ pub(crate) async fn about(Shared(state): Shared<State>, _: NoQuery) -> Answer {
 }
 
 /// How this node is doing.
-#[utoipa::path(get, path = "/status", tag = "node",
+#[utoipa::path(get, operation_id = "readNodeStatus", path = "/status", tag = "node",
     responses((status = 200, description = "How it is doing", body = NodeStatus)))]
 pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let (node, now, options) = (state.flare().node(), state.now(), state.options());
@@ -52,7 +52,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
 }
 
 /// What the host measures, for Prometheus; 404 if it measures nothing.
-#[utoipa::path(get, path = "/metrics", tag = "node",
+#[utoipa::path(get, operation_id = "readMetrics", path = "/metrics", tag = "node",
     responses(
         (status = 200, description = "Prometheus text", body = String, content_type = "text/plain"),
         (status = 404, description = "This host measures nothing"),

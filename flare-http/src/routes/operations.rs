@@ -8,11 +8,12 @@ use super::subscriptions::{find, shown};
 use crate::extract::{Ids, NoQuery, Operation, Paging, parse};
 use crate::options::State;
 use crate::wire::dead_letter::{DeadLetterList, ReplayInput, Replayed};
+use crate::wire::operation::Nothing;
 use crate::wire::page::PageQuery;
 use crate::wire::subscription::{ReportShape, SubscriptionPath, SubscriptionShape};
 
 /// How a subscription is doing: how far behind its client is, and what became of the attempts.
-#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}/status", tag = "operations",
+#[utoipa::path(get, operation_id = "readSubscriptionStatus", path = "/resources/{rid}/subscriptions/{id}/status", tag = "operations",
     params(SubscriptionPath),
     responses((status = 200, description = "How it is doing", body = ReportShape)))]
 pub(crate) async fn status(
@@ -25,8 +26,8 @@ pub(crate) async fn status(
 }
 
 /// Holds the changes of a subscription until it is resumed.
-#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/pause", tag = "operations",
-    params(SubscriptionPath),
+#[utoipa::path(post, operation_id = "pauseSubscription", path = "/resources/{rid}/subscriptions/{id}/pause", tag = "operations",
+    params(SubscriptionPath), request_body = Nothing,
     responses((status = 200, description = "It is paused", body = SubscriptionShape, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn pause(
@@ -41,8 +42,8 @@ pub(crate) async fn pause(
 }
 
 /// Ends a pause or suspension: what was held is due at once.
-#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/resume", tag = "operations",
-    params(SubscriptionPath),
+#[utoipa::path(post, operation_id = "resumeSubscription", path = "/resources/{rid}/subscriptions/{id}/resume", tag = "operations",
+    params(SubscriptionPath), request_body = Nothing,
     responses((status = 200, description = "It is active", body = SubscriptionShape, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn resume(
@@ -57,8 +58,8 @@ pub(crate) async fn resume(
 }
 
 /// Tries notifications that were given up again: those named, or all.
-#[utoipa::path(post, path = "/resources/{rid}/subscriptions/{id}/replay", tag = "operations",
-    params(SubscriptionPath), request_body = Option<ReplayInput>,
+#[utoipa::path(post, operation_id = "replayDeadLetters", path = "/resources/{rid}/subscriptions/{id}/replay", tag = "operations",
+    params(SubscriptionPath), request_body = ReplayInput,
     responses((status = 202, description = "They are due now", body = Replayed)))]
 pub(crate) async fn replay(
     Shared(state): Shared<State>,
@@ -76,7 +77,7 @@ pub(crate) async fn replay(
 }
 
 /// Lists the notifications that were given up, oldest death first.
-#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}/dead-letters", tag = "operations",
+#[utoipa::path(get, operation_id = "listDeadLetters", path = "/resources/{rid}/subscriptions/{id}/dead-letters", tag = "operations",
     params(SubscriptionPath, PageQuery),
     responses((status = 200, description = "A page of them", body = DeadLetterList)))]
 pub(crate) async fn dead_letters(

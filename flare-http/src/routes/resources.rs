@@ -12,7 +12,7 @@ use crate::wire::page::PageQuery;
 use crate::wire::resource::{ResourceInput, ResourceList, ResourcePath, ResourceView};
 
 /// Lists the kinds of documents, oldest first.
-#[utoipa::path(get, path = "/resources", tag = "resources", params(PageQuery),
+#[utoipa::path(get, operation_id = "listResources", path = "/resources", tag = "resources", params(PageQuery),
     responses((status = 200, description = "A page of them", body = ResourceList)))]
 pub(crate) async fn list(Shared(state): Shared<State>, Paging(page): Paging) -> Answer {
     let listing = state.flare().resources(page).await?;
@@ -20,7 +20,7 @@ pub(crate) async fn list(Shared(state): Shared<State>, Paging(page): Paging) -> 
 }
 
 /// Creates a kind of document.
-#[utoipa::path(post, path = "/resources", tag = "resources", request_body = ResourceInput,
+#[utoipa::path(post, operation_id = "createResource", path = "/resources", tag = "resources", request_body = ResourceInput,
     responses(
         (status = 201, description = "Created", body = ResourceView,
             headers(("Location" = String, description = "Where it is read"))),
@@ -40,7 +40,7 @@ pub(crate) async fn create(
 }
 
 /// Reads a kind of document.
-#[utoipa::path(get, path = "/resources/{rid}", tag = "resources", params(ResourcePath),
+#[utoipa::path(get, operation_id = "readResource", path = "/resources/{rid}", tag = "resources", params(ResourcePath),
     responses((status = 200, description = "There it is", body = ResourceView)))]
 pub(crate) async fn read(
     Shared(state): Shared<State>,
@@ -52,7 +52,7 @@ pub(crate) async fn read(
 }
 
 /// Deletes a kind of document and, in the background, its documents.
-#[utoipa::path(delete, path = "/resources/{rid}", tag = "resources", params(ResourcePath),
+#[utoipa::path(delete, operation_id = "deleteResource", path = "/resources/{rid}", tag = "resources", params(ResourcePath),
     responses(
         (status = 204, description = "Deleted"),
         (status = 409, description = "It has subscriptions"),

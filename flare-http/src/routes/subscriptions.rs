@@ -19,7 +19,7 @@ use crate::wire::subscription::{
 };
 
 /// Lists a resource's subscriptions, oldest first.
-#[utoipa::path(get, path = "/resources/{rid}/subscriptions", tag = "subscriptions",
+#[utoipa::path(get, operation_id = "listSubscriptions", path = "/resources/{rid}/subscriptions", tag = "subscriptions",
     params(ResourcePath, PageQuery),
     responses((status = 200, description = "A page of them", body = SubscriptionList)))]
 pub(crate) async fn list(
@@ -32,7 +32,7 @@ pub(crate) async fn list(
 }
 
 /// Creates a subscription: documents put from now on are delivered to it.
-#[utoipa::path(post, path = "/resources/{rid}/subscriptions", tag = "subscriptions",
+#[utoipa::path(post, operation_id = "createSubscription", path = "/resources/{rid}/subscriptions", tag = "subscriptions",
     params(ResourcePath), request_body = SubscriptionInputShape,
     responses(
         (status = 201, description = "Created", body = SubscriptionShape, headers(
@@ -56,7 +56,7 @@ pub(crate) async fn create(
 }
 
 /// Reads a subscription.
-#[utoipa::path(get, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+#[utoipa::path(get, operation_id = "readSubscription", path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "There it is", body = SubscriptionShape, headers(
         ("ETag" = String, description = "Its generation")))))]
@@ -69,7 +69,7 @@ pub(crate) async fn read(
 }
 
 /// Replaces a subscription's settings; what it knows of its documents is kept.
-#[utoipa::path(put, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+#[utoipa::path(put, operation_id = "replaceSubscription", path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Only if it is this generation",
             nullable = false)),
@@ -100,7 +100,7 @@ pub(crate) async fn replace(
 }
 
 /// Deletes a subscription: nothing new is sent to it.
-#[utoipa::path(delete, path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
+#[utoipa::path(delete, operation_id = "deleteSubscription", path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Only if it is this generation",
             nullable = false)),

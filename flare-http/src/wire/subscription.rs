@@ -112,12 +112,9 @@ pub(crate) struct SubscriptionInputShape {
     content: Option<Content>,
     /// The client's own values, sent along; needs the envelope.
     data: Option<BTreeMap<String, DataValue>>,
-    /// Not supported by this version yet: must be left out or null.
-    #[schema(value_type = ())]
-    filter: Option<()>,
     /// Absent keeps the secrets there are, null removes them.
     signing: Option<SigningGiven>,
-    mode: Option<ModeWord>,
+    mode: Option<ModeGiven>,
     /// Not supported by this version yet: must be false.
     backfill: Option<bool>,
 }
@@ -191,9 +188,17 @@ pub(crate) struct SigningGiven {
     secrets: Vec<String>,
 }
 
-/// Who begins a delivery; only `active` is supported yet.
+/// Who begins a delivery; the other mode is not supported by this version yet.
 #[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
+#[schema(as = NewMode, rename_all = "lowercase")]
+#[allow(dead_code, reason = "describes")]
+pub(crate) enum ModeGiven {
+    Active,
+}
+
+/// Who begins a delivery: Flare, or the client.
+#[derive(ToSchema)]
+#[schema(as = Mode, rename_all = "lowercase")]
 #[allow(dead_code, reason = "describes")]
 pub(crate) enum ModeWord {
     Active,
