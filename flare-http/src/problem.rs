@@ -14,8 +14,9 @@ use crate::wire::problem::{ErrorBody, ErrorObject};
 
 /// How long to stay away where nobody knows better.
 const RETRY_LATER: Duration = Duration::from_secs(1);
-/// The longest detail that is answered: it may repeat what a user made up.
+/// The longest detail and field that are answered: they may repeat what a user made up.
 const MAX_DETAIL_CHARS: usize = 1_024;
+const MAX_FIELD_CHARS: usize = 256;
 
 /// A refusal or fault, answered as `{"error":{"status","title","detail"?,"field"?}}`.
 ///
@@ -143,16 +144,13 @@ fn status_of(kind: ErrorKind) -> StatusCode {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let detail = match self.detail.char_indices().nth(MAX_DETAIL_CHARS) {
-            Some((end, _)) => format!("{}…", self.detail.get(..end).unwrap_or_default()),
-            None => self.detail.into_owned(),
-        };
+        let detail = shortened(&self.detail, MAX_DETAIL_CHARS);
         let body = ErrorBody {
             error: ErrorObject {
                 status: self.status.as_u16(),
                 title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
                 detail: Some(detail).filter(|detail| !detail.is_empty()),
-                field: self.field,
+                field: self.field.map(|field| shortened(&field, MAX_FIELD_CHARS)),
             },
         };
         // Strings and a number: they cannot fail to be written.
@@ -168,6 +166,13 @@ impl IntoResponse for Problem {
             response.extensions_mut().insert(Fault(error));
         }
         response
+    }
+}
+
+fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

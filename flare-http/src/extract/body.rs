@@ -13,9 +13,6 @@ use crate::options::State;
 use crate::problem::Problem;
 use crate::wire::operation::Nothing;
 
-/// The longest path of a field in a refusal.
-const MAX_FIELD_CHARS: usize = 256;
-
 /// A body that says it is JSON; whether it is, the reader finds out.
 pub(crate) struct JsonBody(pub(crate) Bytes);
 
@@ -64,7 +61,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let refuse = |field: Option<String>, error: serde_json::Error| {
         let problem = Problem::new(StatusCode::BAD_REQUEST).detail(error.to_string());
         match field {
-            Some(field) => problem.field(field.chars().take(MAX_FIELD_CHARS).collect::<String>()),
+            Some(field) => problem.field(field),
             None => problem,
         }
     };

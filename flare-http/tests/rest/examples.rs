@@ -1,0 +1,61 @@
+//! The examples of the description do what it says they do.
+
+use serde_json::Value;
+
+use crate::schema::Spec;
+use crate::support::Server;
+
+/// The example of an operation's body, its own or its schema's.
+fn example(spec: &Spec, method: &str, path: &str) -> String {
+    let operation = &spec.0["paths"][path][method];
+    let content = &operation["requestBody"]["content"]["application/json"];
+    if content["example"].is_object() {
+        return content["example"].to_string();
+    }
+    let name = content["schema"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+    let schema = &spec.0["components"]["schemas"][name];
+    let example = &schema["example"];
+    assert!(example.is_object(), "{method} {path} has no example");
+    spec.fits(schema, example).unwrap();
+    example.to_string()
+}
+
+/// The status of success that is described.
+fn success(spec: &Spec, method: &str, path: &str) -> u16 {
+    let responses = spec.0["paths"][path][method]["responses"].as_object().unwrap();
+    responses.keys().find(|status| status.starts_with('2')).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn every_example_gives_the_documented_status() {
+    let (server, spec) = (Server::start().await, Spec::load());
+    let mut made = (String::new(), String::new());
+    let mut tried = 0;
+    for (method, path) in [
+        ("post", "/resources"),
+        ("post", "/resources/{rid}/subscriptions"),
+        ("put", "/documents/{url}"),
+        ("put", "/resources/{rid}/subscriptions/{id}"),
+        ("post", "/resources/{rid}/subscriptions/{id}/pause"),
+        ("post", "/resources/{rid}/subscriptions/{id}/resume"),
+        ("post", "/resources/{rid}/subscriptions/{id}/replay"),
+    ] {
+        let url = &spec.0["paths"]["/documents/{url}"]["put"]["parameters"][0]["example"];
+        let real = path.replace("{rid}", &made.0).replace("{id}", &made.1);
+        let real = real.replace("{url}", url.as_str().unwrap());
+        let body = example(&spec, method, path);
+        let answer = server.call(&method.to_uppercase(), &real, Some(&body)).await;
+        let answer = answer.is(success(&spec, method, path));
+        let id = answer.header("location").map(|it| it.rsplit('/').next().unwrap().to_owned());
+        match path {
+            "/resources" => made.0 = id.unwrap(),
+            "/resources/{rid}/subscriptions" => made.1 = id.unwrap(),
+            _ => {}
+        }
+        tried += 1;
+    }
+    let items = spec.0["paths"].as_object().unwrap().values();
+    let bodies = items.flat_map(|item| item.as_object().unwrap().values());
+    let bodies = bodies.filter(|operation: &&Value| operation["requestBody"].is_object()).count();
+    assert_eq!(tried, bodies, "an operation with a body is not tried");
+}

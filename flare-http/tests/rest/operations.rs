@@ -1,0 +1,97 @@
+//! What can be asked of a subscription.
+
+use std::time::Duration;
+
+use flare_core::port::DeliveryOutcome;
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn pause_and_resume_may_be_repeated() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let path = server.subscription(&users, "http://c.example/{id}").await;
+    for _ in 0..2 {
+        let paused = server.call("POST", &format!("{path}/pause"), None).await.is(200);
+        assert_eq!(paused.json()["status"], "paused");
+        assert!(paused.header("etag").is_some());
+    }
+    let document = "/documents/http://api.example.com/users/1";
+    server.put(document, r#"{"rev":1}"#).await.is(202);
+    for body in [Some("{}"), Some(" {} "), None] {
+        let resumed = server.call("POST", &format!("{path}/resume"), body).await.is(200);
+        assert_eq!(resumed.json()["status"], "active");
+    }
+    server.flare.settled(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(server.clients.requests().len(), 1);
+    for operation in ["pause", "resume"] {
+        let path = format!("{path}/{operation}");
+        server.post(&path, r#"{"x":1}"#).await.refuses(400, "x");
+        server.post(&path, "[1]").await.is(400);
+        server.send("POST", &path, &[], b"{}").await.is(415);
+        server.post(&format!("{path}?x=1"), "{}").await.refuses(400, "x");
+        server.get(&path).await.is(405);
+    }
+}
+
+#[tokio::test]
+async fn the_status_tells_how_it_is_doing() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let path = server.subscription(&users, "http://c.example/{id}").await;
+    let fresh = server.get(&format!("{path}/status")).await.is(200).json();
+    assert_eq!((&fresh["lag"], &fresh["lastSuccessAt"]), (&0.into(), &().into()));
+    server.put("/documents/http://api.example.com/users/1", r#"{"rev":1}"#).await.is(202);
+    server.flare.settled(Duration::from_secs(10)).await.unwrap();
+    let told = server.get(&format!("{path}/status")).await.is(200).json();
+    assert_eq!((&told["status"], &told["lag"]), (&"active".into(), &0.into()));
+}
+
+#[tokio::test]
+async fn dead_letters_are_listed_and_replayed() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let body = r#"{"endpoint":{"url":"http://c.example/{id}"},
+        "delivery":{"retry":{"numRetries":0}}}"#;
+    let path = server.post(&format!("{users}/subscriptions"), body).await.created();
+    for id in ["1", "2"] {
+        server.clients.answer(format!("http://c.example/{id}"), DeliveryOutcome::answered(500));
+        let document = format!("/documents/http://api.example.com/users/{id}");
+        server.put(&document, r#"{"rev":7}"#).await.is(202);
+    }
+    server.flare.settled(Duration::from_secs(20)).await.unwrap();
+
+    let letters = format!("{path}/dead-letters");
+    let list = server.get(&letters).await.is(200).json();
+    assert_eq!(list["pagination"]["total"], 2);
+    let first = &list["deadLetters"][0];
+    assert_eq!((&first["revision"], &first["lastStatus"]), (&7.into(), &500.into()));
+    assert_eq!((&first["action"], &first["reason"]), (&"create".into(), &"exhausted".into()));
+    let page = server.get(&format!("{letters}?limit=1&offset=1")).await.is(200).json();
+    assert_eq!(page["deadLetters"][0], list["deadLetters"][1]);
+    server.get(&format!("{letters}?limit=0")).await.refuses(400, "limit");
+
+    let replay = format!("{path}/replay");
+    let id = first["id"].as_str().unwrap();
+    for ids in
+        [format!(r#"["{id}","0192f0e0-0000-7000-8000-000000000000"]"#), format!(r#"["{id}","x"]"#)]
+    {
+        server.post(&replay, &format!(r#"{{"deadLetters":{ids}}}"#)).await.is(404);
+    }
+    assert_eq!(server.get(&letters).await.json()["pagination"]["total"], 2, "nothing replayed");
+    server.post(&replay, r#"{"deadLetters":"x"}"#).await.refuses(400, "deadLetters");
+    server.post(&replay, r#"{"deadLetters":[7]}"#).await.refuses(400, "deadLetters[0]");
+    server.post(&replay, r#"{"letters":[]}"#).await.refuses(400, "letters");
+    server.send("POST", &replay, &[("content-type", "text/plain")], b"{}").await.is(415);
+
+    for n in ["1", "2"] {
+        server.clients.answer(format!("http://c.example/{n}"), DeliveryOutcome::answered(200));
+    }
+    let one = server.post(&replay, &format!(r#"{{"deadLetters":["{id}"]}}"#)).await.is(202);
+    assert_eq!(one.body, r#"{"replayed":1}"#);
+    let rest = server.call("POST", &replay, None).await.is(202);
+    assert_eq!(rest.body, r#"{"replayed":1}"#);
+    server.flare.settled(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(server.get(&letters).await.json()["pagination"]["total"], 0);
+    assert_eq!(server.post(&replay, "{}").await.is(202).body, r#"{"replayed":0}"#);
+}
