@@ -29,7 +29,7 @@ impl IfMatch {
             Self::Any => Ok(None),
             Self::OneOf(tags) => {
                 let wanted = current.get().to_string();
-                let found = tags.iter().any(|tag| *tag == wanted);
+                let found = tags.contains(&wanted);
                 found.then_some(Some(current)).ok_or_else(Problem::outdated)
             }
         }
