@@ -66,6 +66,11 @@ def run(port, database, command):
         return decode(stream.read(length - 4)[17:])
 
 
-reply = run(int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
-print(json.dumps(reply))
-sys.exit(reply.get("ok") != 1)
+def main(port, database, command):
+    reply = run(int(port), database, json.loads(command))
+    print(json.dumps(reply))
+    return reply.get("ok") != 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
