@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::layer::Reading;
 use crate::options::State;
 use crate::problem::Problem;
+use crate::wire::object::Object;
 use crate::wire::operation::Nothing;
 
 /// A body that says it is JSON; whether it is, the reader finds out.
@@ -65,7 +66,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             None => problem,
         }
     };
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         refuse(Some(path).filter(|path| path != "."), error.into_inner())
     })?;

@@ -5,6 +5,7 @@ pub(crate) mod dead_letter;
 pub(crate) mod delivery;
 pub(crate) mod document;
 pub(crate) mod node;
+pub(crate) mod object;
 pub(crate) mod operation;
 pub(crate) mod page;
 pub(crate) mod problem;

@@ -5,6 +5,7 @@ use flare_core::port::{Listing, Page};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::object::Object;
 use super::page::Pagination;
 use crate::problem::Problem;
 
@@ -19,8 +20,8 @@ pub(crate) struct ResourceInput {
     /// The pattern its documents' URLs match: absolute, with at least one wildcard `{name}`.
     #[schema(required = true, nullable = false)]
     endpoint: Option<String>,
-    #[schema(required = true, nullable = false)]
-    change: Option<ChangeInput>,
+    #[schema(required = true, nullable = false, value_type = ChangeInput)]
+    change: Option<Object<ChangeInput>>,
 }
 
 /// Where a document says which version it is.
@@ -40,7 +41,7 @@ impl ResourceInput {
     pub(crate) fn read(self) -> Result<NewResource, Problem> {
         let required = |field| Problem::invalid(field, "is required");
         let endpoint = self.endpoint.ok_or_else(|| required("endpoint"))?;
-        let change = self.change.ok_or_else(|| required("change"))?;
+        let Object(change) = self.change.ok_or_else(|| required("change"))?;
         let field = change.field.ok_or_else(|| required("change.field"))?;
         let new = NewResource::new(endpoint);
         Ok(match change.format {

@@ -27,7 +27,9 @@ async fn pause_and_resume_may_be_repeated() {
     for operation in ["pause", "resume"] {
         let path = format!("{path}/{operation}");
         server.post(&path, r#"{"x":1}"#).await.refuses(400, "x");
-        server.post(&path, "[1]").await.is(400);
+        for body in ["[1]", "[]", "null", "7"] {
+            server.post(&path, body).await.is(400);
+        }
         server.send("POST", &path, &[], b"{}").await.is(415);
         server.post(&format!("{path}?x=1"), "{}").await.refuses(400, "x");
         server.get(&path).await.is(405);
@@ -81,6 +83,7 @@ async fn dead_letters_are_listed_and_replayed() {
     assert_eq!(server.get(&letters).await.json()["pagination"]["total"], 2, "nothing replayed");
     server.post(&replay, r#"{"deadLetters":"x"}"#).await.refuses(400, "deadLetters");
     server.post(&replay, r#"{"deadLetters":[7]}"#).await.refuses(400, "deadLetters[0]");
+    server.post(&replay, "[]").await.is(400);
     server.post(&replay, r#"{"letters":[]}"#).await.refuses(400, "letters");
     server.send("POST", &replay, &[("content-type", "text/plain")], b"{}").await.is(415);
 

@@ -65,6 +65,7 @@ async fn refusals_name_the_field() {
         (r#"{"endpoint":"http://a.example/{id}","change":{"field":""}}"#, "change.field"),
         (r#"{"endpoint":"http://a.example/{id}","change":{"field":7}}"#, "change.field"),
         (r#"{"endpoint":"http://a.example/{id}","change":"r"}"#, "change"),
+        (r#"{"endpoint":"http://a.example/{id}","change":["r"]}"#, "change"),
         (r#"{"endpoint":"http://a.example/{id}","change":{"field":"r","x":1}}"#, "change.x"),
         (
             r#"{"endpoint":"http://a.example/{id}","change":{"field":"r","format":"x"}}"#,
@@ -77,7 +78,8 @@ async fn refusals_name_the_field() {
         assert!(answer.json()["error"]["detail"].is_string(), "{answer:?}");
     }
     let twice = r#"{"endpoint":"http://a.example/{id}","endpoint":"b","change":{"field":"r"}}"#;
-    for body in [twice, "", "x", "[]", "7", "null", "\"\"", "{", "{}{}", "\u{feff}{}"] {
+    let list = r#"["http://a.example/{id}",{"field":"r"}]"#;
+    for body in [twice, list, "", "x", "[]", "7", "null", "\"\"", "{", "{}{}", "\u{feff}{}"] {
         server.post("/resources", body).await.is(400);
     }
     server.post("/resources?x=1", USERS).await.refuses(400, "x");
