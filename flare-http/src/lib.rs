@@ -4,6 +4,7 @@ mod api;
 pub mod auth;
 mod extract;
 mod layer;
+pub mod observe;
 mod openapi;
 mod options;
 mod problem;

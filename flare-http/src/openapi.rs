@@ -9,7 +9,8 @@ use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::schema::AdditionalProperties;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    Components, ContentBuilder, Ref, RefOr, Required, Response as Described, Schema,
+    Components, ContentBuilder, Header, Object, Ref, RefOr, Required, Response as Described,
+    Schema, Type,
 };
 
 use crate::extract::NoQuery;
@@ -136,6 +137,14 @@ fn complete(operation: &mut Operation) {
         if let (true, RefOr::T(answer)) = (status.starts_with(['4', '5']), answer) {
             let shape = RefOr::Ref(Ref::from_schema_name("Error"));
             let content = ContentBuilder::new().schema(Some(shape)).build();
+            let header = match status.as_str() {
+                "401" => Some(("WWW-Authenticate", Type::String)),
+                "429" | "503" => Some(("Retry-After", Type::Integer)),
+                _ => None,
+            };
+            answer.headers.extend(header.map(|(name, kind)| {
+                (name.to_owned(), RefOr::T(Header::new(Object::with_type(kind))))
+            }));
             answer.content.entry("application/json".to_owned()).or_insert(RefOr::T(content));
         }
     }

@@ -74,6 +74,12 @@ impl Problem {
         self.status
     }
 
+    /// The fault behind it, for the log.
+    pub(crate) fn fault(mut self, error: Error) -> Self {
+        self.source = Some(error);
+        self
+    }
+
     /// A refused input.
     pub(crate) fn invalid(field: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST).field(field).detail(detail)

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use tracing::{Instrument, error, field, info_span};
 
 use super::timeout::{Reading, within};
+use crate::observe;
 use crate::options::State;
 use crate::problem::{Fault, Problem};
 
@@ -29,7 +30,7 @@ pub(crate) async fn edge(
     let reading = Reading::default();
     request.extensions_mut().insert(reading.clone());
     let span = info_span!(
-        "flare.request",
+        observe::REQUEST,
         id = id.to_str().unwrap_or_default(),
         method = %request.method(),
         path = request.uri().path(),

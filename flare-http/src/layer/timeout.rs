@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use flare_core::{Error, ErrorKind};
 use futures::future::{Either, select};
-use std::time::Duration;
 
 use crate::options::State;
 use crate::problem::Problem;
@@ -44,8 +45,10 @@ pub(crate) async fn within(
         Either::Right(_) => {
             let detail =
                 format!("there was no answer within {limit:?}; whether it took effect is unknown");
+            let fault = Error::new(ErrorKind::Timeout, "request").detail(detail.clone());
             Problem::new(StatusCode::SERVICE_UNAVAILABLE)
                 .detail(detail)
+                .fault(fault)
                 .retry_after(Duration::from_secs(1))
                 .into_response()
         }

@@ -54,6 +54,6 @@ impl<'a> DocumentView<'a> {
 #[allow(dead_code, reason = "describes")]
 pub(crate) struct DocumentPath {
     /// The document's URL, percent-encoded, or as it is if it starts with `http://` or `https://`.
-    #[param(example = "http://api.example.com/users/ada")]
+    #[param(pattern = "^[hH][tT][tT][pP][sS]?://", example = "http://api.example.com/users/ada")]
     url: String,
 }

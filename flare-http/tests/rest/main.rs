@@ -8,6 +8,7 @@ mod auth;
 mod documents;
 mod examples;
 mod faults;
+mod log;
 mod mounting;
 mod node;
 mod openapi;

@@ -1,9 +1,12 @@
 //! This process and its health.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
+use flare_core::model::Timestamp;
+use flare_testkit::{FaultPlan, FaultyRepository, ManualClock};
 
 use crate::support::{Server, send};
 
@@ -39,6 +42,26 @@ async fn ready_only_while_the_runtime_runs() {
     assert!(answer.body.contains("the runtime does not run"), "{answer:?}");
     assert_eq!(server.get("/cluster/health").await.is(200).json()["status"], "red");
     assert_eq!(Server::start().await.get("/health/ready").await.is(200).body, r#"{"status":"ok"}"#);
+}
+
+#[tokio::test]
+async fn not_ready_while_a_loop_with_work_gets_nowhere() {
+    let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+    let backend = MemoryBackend::with_clock(Arc::new(clock.clone()));
+    let plan = FaultPlan::seeded(1);
+    let faulty = FaultyRepository::new(backend.repository(), plan.clone());
+    let builder = Flare::builder(backend).clock(Arc::new(clock.clone()));
+    let builder = builder.repository(Arc::new(faulty));
+    let server = Server::on(builder, true, |api| api).await;
+    server.get("/health/ready").await.is(200);
+    let _broken = plan.clone().with_before(1.0);
+    clock.advance(Duration::from_secs(60)).await;
+    let answer = server.get("/health/ready").await.is(503);
+    assert!(answer.body.contains("no progress for 30s: "), "{answer:?}");
+    server.get("/health/live").await.is(200);
+    plan.heal();
+    clock.advance(Duration::from_secs(60)).await;
+    server.get("/health/ready").await.is(200);
 }
 
 #[tokio::test]
