@@ -1,0 +1,95 @@
+//! Takes the configuration; gives Flare on the backends it names, and the router in front of it.
+//! The only place that knows which engine is which crate.
+
+use std::sync::Arc;
+
+use axum::Router;
+use flare_backend_memory::{MemoryBackend, MemoryConfig};
+use flare_core::http::{Guard, HttpConfig};
+use flare_core::pipeline::Settings;
+use flare_core::port::SystemClock;
+use flare_core::{Backend, Error, Flare, Runtime};
+use flare_http::Api;
+use flare_http::auth::Tokens;
+use metrics_exporter_prometheus::PrometheusHandle;
+use secrecy::ExposeSecret;
+
+use crate::config::{Config, Delivery, Engine, Scope, Token};
+use crate::failure::Failure;
+use crate::version;
+
+/// Flare and the work behind it.
+pub(crate) fn flare(config: &Config) -> Result<(Flare, Runtime), Failure> {
+    let http = guard(&config.delivery).map(|guard| HttpConfig::new().guard(guard));
+    let built = http.and_then(|http| {
+        Flare::builder(backend(config)).settings(settings(config)).http(http).build()
+    });
+    built.map_err(|error| Failure::because("cannot put Flare together", error))
+}
+
+fn backend(config: &Config) -> Backend {
+    match (config.repository.engine, config.queue.engine, config.lease.engine) {
+        (Engine::Memory, Engine::Memory, Engine::Memory) => {
+            let most = usize::try_from(config.http.server.body_limit).unwrap_or(usize::MAX);
+            let limits = MemoryConfig::default()
+                .max_bytes(config.repository.memory.max_bytes)
+                .max_content(most);
+            MemoryBackend::with_config(limits, Arc::new(SystemClock::new())).into()
+        }
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    let mut settings = Settings::default();
+    settings.timeout = config.delivery.timeout;
+    settings.concurrency = config.delivery.concurrency;
+    settings.max_ttl = config.delivery.max_ttl;
+    settings.in_flight_limit = config.delivery.in_flight_limit as usize;
+    settings.hold_limit = config.delivery.hold_limit;
+    settings.suspend_after = config.delivery.suspend_after;
+    settings.tombstone_retention = config.repository.tombstone_retention;
+    settings.dead_letter_retention = config.repository.dead_letter_retention;
+    settings.drain_limit = config.worker.drain_timeout;
+    settings
+}
+
+fn guard(delivery: &Delivery) -> Result<Guard, Error> {
+    let networks = &delivery.guard;
+    let refused = |invalid| Error::invalid("guard", invalid);
+    let allowed = networks.allow.iter().try_fold(Guard::default(), |guard, text| guard.allow(text));
+    networks
+        .deny
+        .iter()
+        .try_fold(allowed.map_err(refused)?, |guard, text| guard.deny(text).map_err(refused))
+}
+
+/// The REST interface, as the configuration wants it.
+pub(crate) fn router(
+    config: &Config,
+    flare: Flare,
+    metrics: PrometheusHandle,
+) -> Result<Router, Failure> {
+    let server = &config.http.server;
+    let api = Api::new(flare)
+        .body_limit(usize::try_from(server.body_limit).unwrap_or(usize::MAX))
+        .timeout(server.timeout)
+        .default_limit(server.default_limit)
+        .version(version::VERSION)
+        .commit(version::COMMIT)
+        .metrics(move || metrics.render());
+    let tokens = &config.http.auth.tokens;
+    let api = if tokens.is_empty() { api } else { api.auth(holders(tokens)?) };
+    Ok(api.router())
+}
+
+fn holders(tokens: &[Token]) -> Result<Tokens, Failure> {
+    tokens.iter().try_fold(Tokens::new(), |holders, token| {
+        let scope = match token.scope {
+            Scope::Read => flare_http::auth::Scope::Read,
+            Scope::Write => flare_http::auth::Scope::Write,
+            Scope::Admin => flare_http::auth::Scope::Admin,
+        };
+        let added = holders.with(token.token.expose_secret(), scope);
+        added.map_err(|invalid| Failure::new(format!("http.auth.tokens: {}", invalid.reason())))
+    })
+}

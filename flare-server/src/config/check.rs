@@ -1,0 +1,145 @@
+//! Takes a configuration that could be read; gives leave, or the key that is out of range or
+//! contradicts another. A setting that could have no effect is refused rather than ignored.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use flare_core::http::Guard;
+use flare_core::model::duration::{MAX_DURATION, format_duration};
+use flare_core::model::size::format_size;
+use secrecy::ExposeSecret;
+
+use super::{Config, ConfigError, Networks, Token};
+
+/// The most entries a list may have, as the REST interface promises.
+const MAX_LIMIT: u32 = 1_000;
+
+/// What the HTTP library needs to read a head at all, and what nobody needs more than.
+const HEAD: (u64, u64) = (8 << 10, 1 << 20);
+
+/// Less can be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+type Checked = Result<(), ConfigError>;
+
+pub(super) fn check(config: &Config) -> Checked {
+    ranges(config)?;
+    contradictions(config)?;
+    networks(&config.delivery.guard)?;
+    tokens(&config.http.auth.tokens)
+}
+
+fn ranges(config: &Config) -> Checked {
+    let Config { http, repository, delivery, worker, .. } = config;
+    let server = &http.server;
+    number("http.server.default-limit", server.default_limit, 1, MAX_LIMIT)?;
+    number("http.server.connection-limit", server.connection_limit, 1, 1_000_000)?;
+    number("delivery.concurrency", delivery.concurrency, 1, 100_000)?;
+    number("delivery.in-flight-limit", delivery.in_flight_limit, 1, 1_000_000)?;
+
+    size("http.server.body-limit", server.body_limit, 1 << 10, 1 << 30)?;
+    size("http.server.header-limit", server.header_limit, HEAD.0, HEAD.1)?;
+    size("repository.memory.max-bytes", repository.memory.max_bytes, 1 << 20, 1 << 50)?;
+
+    let (moment, second, hour) =
+        (Duration::from_millis(1), Duration::from_secs(1), Duration::from_hours(1));
+    time("http.server.timeout", server.timeout, moment, hour)?;
+    time("http.server.header-timeout", server.header_timeout, moment, hour)?;
+    time("delivery.timeout", delivery.timeout, moment, hour)?;
+    time("delivery.max-ttl", delivery.max_ttl, second, MAX_DURATION)?;
+    time("delivery.hold-limit", delivery.hold_limit, Duration::ZERO, MAX_DURATION)?;
+    time("delivery.suspend-after", delivery.suspend_after, second, MAX_DURATION)?;
+    time("repository.tombstone-retention", repository.tombstone_retention, second, MAX_DURATION)?;
+    time(
+        "repository.dead-letter-retention",
+        repository.dead_letter_retention,
+        second,
+        MAX_DURATION,
+    )?;
+    time("worker.drain-timeout", worker.drain_timeout, Duration::ZERO, hour)
+}
+
+fn contradictions(config: &Config) -> Checked {
+    let Config { http, repository, delivery, .. } = config;
+    if http.server.body_limit > repository.memory.max_bytes {
+        let most = format_size(repository.memory.max_bytes);
+        let reason = format!(
+            "must be at most repository.memory.max-bytes, {most}: a larger document could never be stored"
+        );
+        return Err(ConfigError::new("http.server.body-limit", reason));
+    }
+    if delivery.concurrency > delivery.in_flight_limit {
+        let reason = format!(
+            "must be at most delivery.in-flight-limit, {}: all subscriptions together have no more",
+            delivery.in_flight_limit
+        );
+        return Err(ConfigError::new("delivery.concurrency", reason));
+    }
+    for (key, value) in
+        [("delivery.max-ttl", delivery.max_ttl), ("delivery.suspend-after", delivery.suspend_after)]
+    {
+        if value < delivery.timeout {
+            let least = format_duration(delivery.timeout);
+            let reason = format!(
+                "must be at least delivery.timeout, {least}: or a single slow request would use it up"
+            );
+            return Err(ConfigError::new(key, reason));
+        }
+    }
+    Ok(())
+}
+
+fn networks(networks: &Networks) -> Checked {
+    let refused = |list: &str, index: usize, reason: &str| {
+        ConfigError::new(format!("delivery.guard.{list}[{index}]"), reason)
+    };
+    for (index, network) in networks.allow.iter().enumerate() {
+        Guard::default().allow(network).map_err(|error| refused("allow", index, error.reason()))?;
+        if networks.deny.contains(network) {
+            let reason = format!("is {network}, which delivery.guard.deny refuses anyway");
+            return Err(refused("allow", index, &reason));
+        }
+    }
+    for (index, network) in networks.deny.iter().enumerate() {
+        Guard::default().deny(network).map_err(|error| refused("deny", index, error.reason()))?;
+    }
+    Ok(())
+}
+
+fn tokens(tokens: &[Token]) -> Checked {
+    let mut seen = HashSet::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let key = |field: &str| format!("http.auth.tokens[{index}].{field}");
+        let secret = token.token.expose_secret();
+        if secret.len() < SHORTEST_TOKEN || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let reason = format!(
+                "must be at least {SHORTEST_TOKEN} visible ASCII characters, without spaces"
+            );
+            return Err(ConfigError::new(key("token"), reason));
+        }
+        if !seen.insert(secret) {
+            return Err(ConfigError::new(key("token"), "must differ from the tokens before it"));
+        }
+    }
+    Ok(())
+}
+
+fn number(key: &str, value: u32, least: u32, most: u32) -> Checked {
+    within(key, value, least, most, |value| value.to_string())
+}
+
+fn size(key: &str, value: u64, least: u64, most: u64) -> Checked {
+    within(key, value, least, most, format_size)
+}
+
+fn time(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
+    within(key, value, least, most, format_duration)
+}
+
+fn within<T: PartialOrd>(key: &str, value: T, least: T, most: T, show: fn(T) -> String) -> Checked {
+    if (&least..=&most).contains(&&value) {
+        return Ok(());
+    }
+    let reason = format!("must be from {} to {}", show(least), show(most));
+    Err(ConfigError::new(key, reason))
+}

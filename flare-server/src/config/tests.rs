@@ -1,0 +1,259 @@
+//! Each wrong value names its key; each layer beats the one below; the sample is the defaults.
+
+use super::*;
+
+fn from_file(text: &str) -> Result<Config, ConfigError> {
+    Layers::new()?.text("flare.toml", text)?.finish()
+}
+
+fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> {
+    Layers::new()?.environment([(variable.to_owned(), value.to_owned())])?.finish()
+}
+
+/// A key, a wrong value as TOML, and what the refusal has to say.
+const WRONG: [(&str, &str, &str); 44] = [
+    ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
+    ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
+    ("http.server.timeout", "30", "\"500ms\""),
+    ("http.server.timeout", "\"0s\"", "from 1ms to 1h"),
+    ("http.server.timeout", "\"1h30m\"", "says \"1h30m\""),
+    ("http.server.body-limit", "\"1MB\"", "\"1MiB\""),
+    ("http.server.body-limit", "-1", "number of bytes"),
+    ("http.server.body-limit", "\"2GiB\"", "from 1KiB to 1GiB"),
+    ("http.server.default-limit", "0", "from 1 to 1000"),
+    ("http.server.default-limit", "1001", "from 1 to 1000"),
+    ("http.server.default-limit", "\"many\"", "a whole number"),
+    ("http.server.default-limit", "-3", "a whole number"),
+    ("http.server.connection-limit", "0", "from 1 to"),
+    ("http.server.header-timeout", "true", "\"500ms\""),
+    ("http.server.header-limit", "\"1KiB\"", "from 8KiB to 1MiB"),
+    ("http.auth.tokens", "\"secret-word\"", "must be"),
+    ("http.auth.tokens[0].token", "[{ token = \"\", scope = \"read\" }]", "at least 16"),
+    (
+        "http.auth.tokens[0].token",
+        "[{ token = \"secret word and more\", scope = \"read\" }]",
+        "spaces",
+    ),
+    ("http.auth.tokens[0]", "[{ token = \"secret-word\" }]", "needs \"scope\""),
+    ("http.auth.tokens[0].scopes", "[{ token = \"secret-word\", scopes = \"read\" }]", "\"scope\""),
+    ("http.auth.tokens[0].scope", "[{ token = \"secret-word\", scope = \"root\" }]", "\"admin\""),
+    ("repository.engine", "\"mongodb\"", "must be \"memory\""),
+    ("repository.tombstone-retention", "\"7d\"", "\"72h\""),
+    ("repository.dead-letter-retention", "\"0s\"", "from 1s"),
+    ("repository.memory.max-bytes", "\"1KiB\"", "from 1MiB"),
+    ("queue.engine", "\"sqs\"", "must be \"memory\""),
+    ("lease.engine", "\"etcd\"", "must be \"memory\""),
+    ("delivery.timeout", "\"2h\"", "from 1ms to 1h"),
+    ("delivery.concurrency", "0", "from 1 to"),
+    ("delivery.concurrency", "2000", "delivery.in-flight-limit, 1024"),
+    ("delivery.max-ttl", "\"1s\"", "delivery.timeout, 10s"),
+    ("delivery.in-flight-limit", "0", "from 1 to"),
+    ("delivery.hold-limit", "\"-1s\"", "\"500ms\""),
+    ("delivery.suspend-after", "\"5s\"", "delivery.timeout, 10s"),
+    ("delivery.guard.allow", "\"10.0.0.0/8\"", "a list in brackets"),
+    ("delivery.guard.allow[1]", "[\"10.0.0.0/8\", \"home\"]", "a network like"),
+    ("delivery.guard.deny[0]", "[\"10.0.0.0/99\"]", "10.0.0.0/99"),
+    ("worker.enable", "\"yes\"", "true or false"),
+    ("worker.drain-timeout", "\"2h\"", "from 0s to 1h"),
+    ("log.level", "\"verbose\"", "\"trace\""),
+    ("log.level", "\"info,flare_core=loud\"", "\"trace\""),
+    ("log.output", "\"stdrr\"", "\"stderr\""),
+    ("log.format", "\"xml\"", "must be \"human\" or \"json\""),
+    ("log.format", "1", ""),
+];
+
+#[test]
+fn each_wrong_value_names_its_key_and_what_is_allowed() {
+    for (key, value, says) in WRONG {
+        let plain = key.split('[').next().unwrap();
+        let refused = from_file(&format!("{plain} = {value}")).err();
+        let refused = refused.unwrap_or_else(|| panic!("{key} = {value} is accepted"));
+        assert_eq!(refused.key(), key, "{refused}");
+        let message = refused.to_string();
+        assert!(message.starts_with(key) && message.contains(says), "{message}");
+        assert!(message.contains("flare.toml"), "{message}");
+        assert!(!message.contains("secret") && !message.contains('`'), "{message}");
+    }
+}
+
+#[test]
+fn every_key_has_a_wrong_value_in_the_table() {
+    let layers = Layers::new().unwrap();
+    for (key, _) in layers.variables() {
+        let tried = WRONG.iter().any(|(wrong, ..)| wrong.split('[').next() == Some(key));
+        assert!(tried, "{key} is not tried");
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused_with_what_was_meant() {
+    for (text, key, says) in [
+        ("[http.server]\nbody-limt = 1", "http.server.body-limt", "mean http.server.body-limit?"),
+        ("[http.server]\nbody_limit = 1", "http.server.body_limit", "mean http.server.body-limit?"),
+        ("[worker]\nenabled = true", "worker.enabled", "mean worker.enable?"),
+        ("[wroker]\nenable = true", "wroker", "mean worker?"),
+        ("[http.server]\nxyzzy = 1", "http.server.xyzzy", "[http.server] has addr"),
+        ("[repository.mongodb]\nuri = \"secret\"", "repository.mongodb", "[repository] has"),
+        ("level = \"info\"", "level", "mean log.level?"),
+        ("http = 1", "http", "is a section"),
+    ] {
+        let refused = from_file(text).unwrap_err();
+        assert_eq!(refused.key(), key, "{refused}");
+        assert!(refused.to_string().contains(says), "{refused}");
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_refused_by_line_and_without_quoting_it() {
+    let refused = from_file("[http.auth]\n\ntokens = [{ token = \"secret-word }]\n").unwrap_err();
+    assert!(refused.to_string().starts_with("flare.toml, line 3: "), "{refused}");
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+}
+
+#[test]
+fn a_file_that_is_missing_is_refused_by_name() {
+    let refused = Layers::new().unwrap().file("/nowhere/flare.toml".as_ref()).unwrap_err();
+    assert!(refused.to_string().starts_with("/nowhere/flare.toml: there is no such file"));
+}
+
+#[test]
+fn every_key_can_be_set_from_the_environment() {
+    let defaults = toml::Table::try_from(Config::default()).unwrap();
+    for (key, variable) in Layers::new().unwrap().variables() {
+        let default = key.split('.').fold(None, |at: Option<&toml::Value>, part| match at {
+            None => defaults.get(part),
+            Some(table) => table.get(part),
+        });
+        let text = match default.unwrap() {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let config = from_environment(&variable, &text).unwrap();
+        assert_eq!(config.to_toml(), Config::default().to_toml(), "{variable}");
+        if variable.contains("GUARD") || variable.contains("TOKENS") || variable.contains("OUTPUT")
+        {
+            continue;
+        }
+        let refused = from_environment(&variable, "certainly wrong").unwrap_err();
+        assert_eq!(refused.key(), key, "{refused}");
+        assert!(refused.to_string().contains(&variable), "{refused}");
+    }
+}
+
+#[test]
+fn lists_in_the_environment_are_texts_with_commas_or_toml() {
+    for text in ["10.0.0.0/8, 127.0.0.1", r#"["10.0.0.0/8", "127.0.0.1"]"#] {
+        let config = from_environment("FLARE_DELIVERY__GUARD__ALLOW", text).unwrap();
+        assert_eq!(config.delivery.guard.allow, ["10.0.0.0/8", "127.0.0.1"]);
+    }
+    let tokens = r#"[{ token = "secret-word-of-ours", scope = "read" }]"#;
+    let config = from_environment("FLARE_HTTP__AUTH__TOKENS", tokens).unwrap();
+    assert_eq!(config.http.auth.tokens[0].scope, Scope::Read);
+    let refused = from_environment("FLARE_HTTP__AUTH__TOKENS", "[secret-word").unwrap_err();
+    assert_eq!(refused.key(), "http.auth.tokens");
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+}
+
+#[test]
+fn variables_that_were_meant_for_us_are_refused_and_others_left_alone() {
+    for (variable, says) in [
+        ("FLARE_HTTP__SERVER__BODY_LIMT", "mean FLARE_HTTP__SERVER__BODY_LIMIT?"),
+        ("FLARE_HTTP_SERVER_ADDR", "mean FLARE_HTTP__SERVER__ADDR?"),
+        ("FLARE_WROKER__ENABLE", "mean FLARE_WORKER__ENABLE?"),
+        ("FLARE_QUEUE", "`flare config`"),
+    ] {
+        let refused = from_environment(variable, "1").unwrap_err().to_string();
+        assert!(refused.contains(variable) && refused.contains(says), "{refused}");
+    }
+    for variable in ["FLARE_TEST_HTTP__X", "FLARE_HISTORY_SEED", "FLARE_PORT_8080_TCP", "HTTP__X"] {
+        assert!(from_environment(variable, "1").is_ok(), "{variable}");
+    }
+}
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file() {
+    let layers = || {
+        let text = "[http.server]\naddr = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"";
+        Layers::new().unwrap().text("flare.toml", text).unwrap()
+    };
+    let variable = ("FLARE_HTTP__SERVER__ADDR".to_owned(), "127.0.0.1:2".to_owned());
+    let port = |layers: Layers| layers.finish().unwrap().http.server.addr.port();
+    assert_eq!(port(layers()), 1);
+    let with_environment = || layers().environment([variable.clone()]).unwrap();
+    assert_eq!(port(with_environment()), 2);
+    let all = with_environment().flag("--addr", "http.server.addr", "127.0.0.1:3").unwrap();
+    assert_eq!(port(all), 3);
+    assert_eq!(String::from(layers().finish().unwrap().log.level), "warn");
+
+    let wrong = layers().flag("--set", "http.server.adr", "x").unwrap_err();
+    assert!(wrong.to_string().contains("did you mean http.server.addr?"), "{wrong}");
+    let wrong = layers().flag("--addr", "http.server.addr", "x").unwrap().finish().unwrap_err();
+    assert!(wrong.to_string().contains("--addr says \"x\""), "{wrong}");
+}
+
+#[test]
+fn what_contradicts_is_refused_whoever_said_it() {
+    let refused = from_file("delivery.in-flight-limit = 16").unwrap_err();
+    assert_eq!(refused.key(), "delivery.concurrency");
+    let text = "http.server.body-limit = \"8MiB\"\nrepository.memory.max-bytes = \"4MiB\"";
+    assert!(from_file(text).unwrap_err().to_string().contains("repository.memory.max-bytes, 4MiB"));
+    let text = "[delivery.guard]\nallow = [\"10.0.0.0/8\"]\ndeny = [\"10.0.0.0/8\"]";
+    assert_eq!(from_file(text).unwrap_err().key(), "delivery.guard.allow[0]");
+    let text = "[[http.auth.tokens]]\ntoken = \"0123456789abcdef\"\nscope = \"read\"\n\
+                [[http.auth.tokens]]\ntoken = \"0123456789abcdef\"\nscope = \"write\"";
+    assert_eq!(from_file(text).unwrap_err().key(), "http.auth.tokens[1].token");
+}
+
+#[test]
+fn tokens_are_masked_wherever_they_could_show() {
+    let text = "[[http.auth.tokens]]\ntoken = \"secret-word-of-ours\"\nscope = \"admin\"";
+    let config = from_file(text).unwrap();
+    let shown = config.to_toml().unwrap();
+    assert!(shown.contains("token = \"***\"") && shown.contains("admin"), "{shown}");
+    for shown in [shown, format!("{config:?}")] {
+        assert!(!shown.contains("secret-word"), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_read_back() {
+    let config =
+        from_file("delivery.timeout = \"90s\"\nlog.output = \"/var/log/flare.log\"").unwrap();
+    let shown = config.to_toml().unwrap();
+    assert_eq!(from_file(&shown).unwrap().to_toml().unwrap(), shown);
+}
+
+const SAMPLE: &str = include_str!("../../flare.sample.toml");
+
+#[test]
+fn the_sample_is_the_defaults() {
+    assert_eq!(from_file(SAMPLE).unwrap().to_toml(), Config::default().to_toml());
+}
+
+#[test]
+fn the_sample_has_every_key_and_a_comment_above_each() {
+    let table: toml::Table = SAMPLE.parse().unwrap();
+    for (key, _) in Layers::new().unwrap().variables() {
+        let mut at = Some(&toml::Value::Table(table.clone())).cloned();
+        for part in key.split('.') {
+            at = at.and_then(|value| value.get(part).cloned());
+        }
+        assert!(at.is_some(), "the sample lacks {key}");
+    }
+    let mut before = "";
+    for line in SAMPLE.lines() {
+        if line.contains(" = ") && !line.starts_with('#') {
+            assert!(before.starts_with('#'), "{line} has no comment");
+        }
+        before = line;
+    }
+}
+
+#[test]
+fn what_the_sample_offers_in_comments_works_too() {
+    let offered = SAMPLE.lines().filter_map(|line| line.strip_prefix("#> "));
+    let text = SAMPLE.lines().filter(|line| *line != "tokens = []").chain(offered);
+    let config = from_file(&text.collect::<Vec<_>>().join("\n")).unwrap();
+    assert_eq!(config.http.auth.tokens.len(), 2);
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+mod bind;
+mod cli;
+mod compose;
+pub mod config;
+mod descriptors;
+mod failure;
+mod logging;
+mod metering;
+mod serve;
+mod signals;
+mod stall;
+mod start;
+mod status;
+mod table;
+pub mod version;
+
+pub use cli::run;
+pub use serve::{Limits, serve};

@@ -1,0 +1,155 @@
+//! Takes the configuration; gives a running server, and an orderly end: first no new connections,
+//! then what was accepted is delivered, then the work stops and its leases are released.
+
+use std::time::Duration;
+
+use flare_core::port::{Clock, SystemClock};
+use flare_core::{Error, Flare};
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle};
+use tracing::{error, info, warn};
+
+use crate::bind::bind;
+use crate::config::{Config, Engine};
+use crate::failure::{Chain, Failure};
+use crate::serve::{Limits, serve};
+use crate::signals::Signals;
+use crate::{compose, descriptors, logging, metering, version};
+
+/// What the work may still take after the drain timeout is used up: giving back its leases.
+const LAST: Duration = Duration::from_secs(2);
+
+pub(crate) fn start(config: &Config) -> Result<(), Failure> {
+    logging::install(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::because("cannot start threads", error))?;
+    let outcome = runtime.block_on(run(config));
+    // Whatever still hangs (a name lookup) must not keep the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn run(config: &Config) -> Result<(), Failure> {
+    let listening = |error| Failure::because("cannot listen for signals", error);
+    let mut signals = Signals::listen().map_err(listening)?;
+    let metrics = metering::install()?;
+    let (flare, runtime) = compose::flare(config)?;
+    let router = compose::router(config, flare.clone(), metrics.clone())?;
+    let limits = limits(config);
+    let listener = bind(config.http.server.addr).await?;
+    let addr = listener.local_addr().map_err(|error| Failure::because("cannot listen", error))?;
+    tokio::spawn(metering::keep_up(metrics));
+
+    info!(version = version::VERSION, "flare listens on http://{addr}");
+    warn_of(config);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut work = Work(config.worker.enable.then(|| {
+        tokio::spawn(runtime.run(async {
+            // An error means that the sender is gone, and so is whoever wanted this to run.
+            drop(stopped.await);
+        }))
+    }));
+
+    let clock = SystemClock::new();
+    let drain = config.worker.drain_timeout;
+    let mut fault = None;
+    let mut asked_at = Duration::ZERO;
+    let asked = async {
+        tokio::select! {
+            name = signals.next() => info!("{name}: flare drains, for {drain:?} at most"),
+            ended = work.ended() => fault = Some(ended),
+        }
+        asked_at = clock.monotonic();
+        tokio::spawn(hurry(signals));
+    };
+    if !serve(listener, router, &limits, asked, drain).await {
+        warn!("requests were still under way when worker.drain-timeout had passed");
+    }
+    let left = || drain.saturating_sub(clock.monotonic().saturating_sub(asked_at));
+    if fault.is_none() {
+        if config.worker.enable {
+            deliver_the_rest(config, &flare, left()).await;
+        }
+        drop(stop);
+    }
+    if fault.is_none() && config.worker.enable {
+        tokio::select! {
+            ended = work.ended() => fault = Some(ended),
+            () = clock.sleep_until(clock.now() + left() + LAST) => {
+                warn!("the work did not end when worker.drain-timeout had passed");
+            }
+        }
+    }
+    match fault {
+        Some(Err(error)) => {
+            error!("flare failed: {}", Chain(&error));
+            Err(Failure::Logged)
+        }
+        Some(Ok(())) | None => {
+            info!("flare has ended");
+            Ok(())
+        }
+    }
+}
+
+/// Whoever asks twice does not want to wait.
+async fn hurry(mut signals: Signals) {
+    let name = signals.next().await;
+    warn!("{name} again: flare ends at once");
+    std::process::exit(1);
+}
+
+/// The runtime's task; with the worker disabled there is none to wait for.
+struct Work(Option<JoinHandle<Result<(), Error>>>);
+
+impl Work {
+    async fn ended(&mut self) -> Result<(), Error> {
+        match &mut self.0 {
+            None => std::future::pending().await,
+            Some(work) => work.await.unwrap_or_else(|panic: JoinError| {
+                let fault = Error::new(flare_core::ErrorKind::Internal, "run");
+                Err(fault.detail("the runtime panicked").source(panic))
+            }),
+        }
+    }
+}
+
+/// A store that lives in this process ends with it, so what is pending would be lost.
+async fn deliver_the_rest(config: &Config, flare: &Flare, limit: Duration) {
+    let Engine::Memory = config.repository.engine;
+    if let Err(error) = flare.settled(limit).await {
+        warn!(
+            "changes are lost with this process's memory, for their clients did not take them \
+             within worker.drain-timeout: {}",
+            Chain(&error)
+        );
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    let server = &config.http.server;
+    let in_flight = if config.worker.enable { config.delivery.in_flight_limit } else { 0 };
+    Limits {
+        connections: descriptors::connections(server.connection_limit, in_flight),
+        header_timeout: server.header_timeout,
+        header_limit: usize::try_from(server.header_limit).unwrap_or(usize::MAX),
+        write_timeout: server.timeout,
+    }
+}
+
+/// What works, and is probably not what was wanted.
+fn warn_of(config: &Config) {
+    let addr = config.http.server.addr;
+    if config.http.auth.tokens.is_empty() && !addr.ip().is_loopback() {
+        warn!(
+            "everybody who reaches {addr} may do everything: set http.auth.tokens, or listen on \
+             loopback (127.0.0.1) behind something that asks who it is"
+        );
+    }
+    if !config.worker.enable && config.repository.engine == Engine::Memory {
+        warn!(
+            "nothing will be delivered: worker.enable is false, and no other process sees this \
+             one's memory"
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! What the server says about itself, tried by schemathesis: no 5xx, and no answer that differs
+//! from the OpenAPI document it serves.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+use common::Server;
+
+/// Its exit code when schemathesis cannot be installed.
+const UNAVAILABLE: i32 = 3;
+
+fn schemathesis(server: &Server, more: &[&str]) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/schemathesis");
+    let output = Command::new(script).arg(server.url()).args(more).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => assert!(text.contains("passed"), "{text}"),
+        Some(UNAVAILABLE) if std::env::var_os("CI").is_none() => {
+            // Not through the test's own output, which nobody sees when it passes.
+            let line = format!("\n*** SKIPPED: the OpenAPI document was not tried. {errors}\n");
+            std::io::stderr().write_all(line.as_bytes()).unwrap();
+        }
+        code => panic!("{code:?}\n{text}\n{errors}\n{}", server.log()),
+    }
+    server.assert_well();
+}
+
+#[test]
+fn made_up_input_meets_no_5xx_and_no_surprise() {
+    let server = Server::start(&["--log-level", "warn,flare_server=info"]);
+    schemathesis(&server, &[]);
+}
+
+#[test]
+fn neither_does_what_exists() {
+    let server = Server::start(&["--log-level", "warn,flare_server=info"]);
+    let subscription = server.subscribe("http://127.0.0.1:1");
+    let ids: Vec<_> = subscription.split('/').collect();
+    let (status, _) =
+        server.put("/documents/http://api.example.com/users/ada", r#"{"revision":1}"#);
+    assert_eq!(status, 202);
+    let config = format!(
+        "[parameters]\n\"path.rid\" = \"{}\"\n\"path.id\" = \"{}\"\n\"path.url\" = \
+         \"http://api.example.com/users/ada\"\n",
+        ids[2], ids[4]
+    );
+    let file = std::env::temp_dir().join(format!("flare-schemathesis-{}.toml", std::process::id()));
+    fs::write(&file, config).unwrap();
+    // Deleting would leave nothing for the rest to meet.
+    schemathesis(&server, &["--config-file", file.to_str().unwrap(), "--exclude-method", "DELETE"]);
+    fs::remove_file(file).unwrap();
+}
