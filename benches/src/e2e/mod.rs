@@ -6,6 +6,7 @@ mod options;
 mod raw;
 mod receiver;
 mod report;
+mod rest;
 mod round;
 mod sink;
 mod with_flare;

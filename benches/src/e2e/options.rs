@@ -29,6 +29,8 @@ pub(super) struct Options {
     pub(super) signing: bool,
     /// Requests a second that each subscription allows, if it says.
     pub(super) rate: Option<u32>,
+    /// Whether documents are put through the REST interface instead of the handle.
+    pub(super) rest: bool,
     /// Rounds that count, of each side.
     pub(super) pairs: usize,
     /// Whether a JSON object comes last.
@@ -47,6 +49,7 @@ impl Options {
                 "--hang" => options.hang = number(arg, args.next(), 0)?,
                 "--fail" => options.fail = number(arg, args.next(), 0)?,
                 "--signing" => options.signing = true,
+                "--rest" => options.rest = true,
                 "--rate" => options.rate = Some(number(arg, args.next(), 1)?),
                 "--pairs" => options.pairs = number(arg, args.next(), 1)?,
                 _ => return Err(format!("e2e does not know {arg}\n\n{}", crate::USAGE).into()),
@@ -98,6 +101,7 @@ impl Default for Options {
             fail: 0,
             signing: false,
             rate: None,
+            rest: false,
             pairs: 0,
             json: false,
         }
@@ -149,7 +153,8 @@ mod tests {
     #[test]
     fn signatures_and_rates_are_of_every_subscription() {
         let plain = Options::parse(&[]).unwrap();
-        assert_eq!((plain.signing, plain.rate), (false, None));
+        assert_eq!((plain.signing, plain.rate, plain.rest), (false, None, false));
+        assert!(Options::parse(&["--rest"]).unwrap().rest);
         let read = Options::parse(&["--signing", "--rate", "1_000_000"]).unwrap();
         assert_eq!((read.signing, read.rate, read.pairs), (true, Some(1_000_000), 11));
         assert_eq!(

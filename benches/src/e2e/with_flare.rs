@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::options::Options;
 use super::receiver::Receiver;
+use super::rest::Rest;
 use super::round::{Round, Start};
 use crate::Result;
 
@@ -37,6 +38,7 @@ pub(crate) fn http() -> Result<HttpConfig> {
 pub(super) struct Running {
     options: Options,
     flare: Flare,
+    rest: Option<Rest>,
     stop: oneshot::Sender<()>,
     runtime: JoinHandle<flare_core::Result<()>>,
     round: i64,
@@ -71,7 +73,11 @@ impl Running {
             }
             flare.create_subscription(&resource.id, spec).await?;
         }
-        Ok(Self { options: options.clone(), flare, stop, runtime, round: 1 })
+        let rest = match options.rest {
+            true => Some(Rest::start(&flare).await?),
+            false => None,
+        };
+        Ok(Self { options: options.clone(), flare, rest, stop, runtime, round: 1 })
     }
 
     /// Changes every document once and waits until everybody was told.
@@ -103,7 +109,10 @@ impl Running {
         let putters: Vec<_> = (0..PUTTERS)
             .map(|first| {
                 let numbers = (first..self.options.documents).step_by(PUTTERS);
-                tokio::spawn(put(self.flare.clone(), numbers, content.clone()))
+                match &self.rest {
+                    None => tokio::spawn(put(self.flare.clone(), numbers, content.clone())),
+                    Some(rest) => tokio::spawn(rest.clone().put(numbers, content.clone())),
+                }
             })
             .collect();
         let mut put_at = vec![0; self.options.documents];
