@@ -1,6 +1,6 @@
 //! Takes a file, the environment and flags; gives one checked [`Config`], or the key that is
-//! wrong. In the order of reading: sections, [`Keys`](keys::Keys), [`Layers`](layers::Layers),
-//! [`check`]. Never connects, binds or logs anything.
+//! wrong. In the order of reading: sections, the keys they have, [`Layers`],
+//! checks. Never connects, binds or logs anything.
 
 mod check;
 mod error;
