@@ -148,6 +148,7 @@ impl FlareBuilder {
             ("reconcile_every", settings.reconcile_every),
             ("rederive_every", settings.rederive_every),
             ("sweep_every", settings.sweep_every),
+            ("sample_every", settings.sample_every),
             ("jobs_every", settings.jobs_every),
             ("task_lifetime", settings.task_lifetime),
             ("expire_every", settings.expire_every),

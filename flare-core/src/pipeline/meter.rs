@@ -23,8 +23,8 @@ mod counting {
     use crate::pipeline::stop::Stop;
     use crate::port::{QueueName, WriteOutcome};
 
-    /// How often what is not counted as it happens is looked at.
-    const EVERY: Duration = Duration::from_secs(10);
+    /// Counting costs what the lag is: at most this part of the time is spent on it.
+    const SHARE: u32 = 50;
 
     /// A put or delete was answered.
     pub(crate) fn accepted(outcome: &Result<WriteOutcome>) {
@@ -58,14 +58,17 @@ mod counting {
     /// Looks now and then at what is pending, queued and stuck.
     pub(crate) async fn sample(context: Arc<Context>, mut stop: Stop) {
         loop {
+            let started = context.clock.monotonic();
             progress(&context);
             if let Err(error) = stores(&context).await {
                 warn!(error = %chain(&error), "could not count what is pending");
             }
+            let took = context.clock.monotonic().saturating_sub(started);
+            let pause = context.settings.sample_every.max(took * SHARE);
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
-                () = context.sleep(EVERY) => {}
+                () = context.sleep(pause) => {}
             }
         }
     }

@@ -56,6 +56,8 @@ pub struct Settings {
     pub tombstone_retention: Duration,
     /// How long a dead letter is listed and can be replayed.
     pub dead_letter_retention: Duration,
+    /// How often lag and queue depths are counted for the metrics, if there are any.
+    pub sample_every: Duration,
     /// How long in-flight requests may take to finish at shutdown.
     pub drain_limit: Duration,
     /// How long a runtime that died keeps its lanes from others.
@@ -87,6 +89,7 @@ impl Default for Settings {
             expire_every: Duration::from_secs(3_600),
             tombstone_retention: Duration::from_secs(7 * DAY),
             dead_letter_retention: Duration::from_secs(30 * DAY),
+            sample_every: Duration::from_secs(15),
             drain_limit: Duration::from_secs(15),
             lease_ttl: Duration::from_secs(15),
         }

@@ -38,6 +38,8 @@ pub(crate) fn patient() -> Settings {
     settings.workers = 1;
     settings.reconcile_every = Duration::from_secs(600);
     settings.rederive_every = Duration::from_secs(600);
+    settings.jobs_every = Duration::from_secs(600);
+    settings.sample_every = Duration::from_secs(86_400);
     settings.lease_ttl = Duration::from_secs(1_200);
     settings
 }

@@ -110,6 +110,7 @@ impl Plan {
         settings.concurrency = 4;
         settings.task_lifetime = TASK_LIFETIME;
         settings.jobs_every = Duration::from_secs(5);
+        settings.sample_every = Duration::from_secs(600);
         settings.sweep_every = Duration::from_secs(60);
         if self.strict {
             settings.suspend_after = Duration::from_secs(40);
