@@ -10,6 +10,7 @@ use flare_core::model::{NewResource, SubscriptionSpec};
 
 use crate::Result;
 use crate::e2e::{http, pause};
+use crate::number::number;
 
 /// The part of one core they may cost together.
 const LIMIT: f64 = 0.01;
@@ -19,11 +20,12 @@ const SETTLES: Duration = Duration::from_secs(3);
 /// Measures for some seconds each (400: longer than the lanes' sweep takes to come round).
 pub(crate) fn run(args: &[&str]) -> Result<bool> {
     let (mut subscriptions, mut seconds) = (10_000, 400);
-    for pair in args.chunks(2) {
-        match pair {
-            ["--subscriptions", number] => subscriptions = number.parse()?,
-            ["--seconds", number] => seconds = number.parse()?,
-            _ => return Err(crate::USAGE.into()),
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match *arg {
+            "--subscriptions" => subscriptions = number(arg, args.next(), 1)?,
+            "--seconds" => seconds = number(arg, args.next(), 1)?,
+            _ => return Err(format!("idle does not know {arg}\n\n{}", crate::USAGE).into()),
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -7,6 +7,7 @@
 mod e2e;
 mod ground;
 mod idle;
+mod number;
 mod soak;
 
 use std::process::ExitCode;

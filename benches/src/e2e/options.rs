@@ -1,9 +1,7 @@
 //! Takes the arguments of `e2e`; gives them checked.
 
-use std::fmt::Display;
-use std::str::FromStr;
-
 use crate::Result;
+use crate::number::number;
 
 /// Deliveries in a round unless told otherwise: a second or so on two cores. Many short rounds
 /// tell more than few long ones, for whatever else the machine does touches both of a pair.
@@ -106,15 +104,6 @@ impl Default for Options {
             json: false,
         }
     }
-}
-
-fn number<N>(name: &str, text: Option<&&str>, least: N) -> Result<N>
-where
-    N: FromStr + PartialOrd + Display,
-{
-    let given: Option<N> = text.and_then(|text| text.replace('_', "").parse().ok());
-    let enough = given.filter(|number| *number >= least);
-    enough.ok_or_else(|| format!("{name} needs a number, at least {least}").into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Takes the arguments of `ground`; gives them checked.
 
 use crate::Result;
+use crate::number::number;
 
 /// How `ground` measures.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,12 +28,6 @@ impl Options {
         }
         Ok(options)
     }
-}
-
-fn number(name: &str, text: Option<&&str>, least: usize) -> Result<usize> {
-    let given = text.and_then(|text| text.replace('_', "").parse().ok());
-    let enough = given.filter(|number| *number >= least);
-    enough.ok_or_else(|| format!("{name} needs a number, at least {least}").into())
 }
 
 #[cfg(test)]

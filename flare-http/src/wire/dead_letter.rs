@@ -27,7 +27,7 @@ impl DeadLetterList {
 /// A notification that was given up.
 #[derive(ToSchema)]
 #[schema(as = DeadLetter, rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes what the model writes")]
+#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) struct DeadLetterShape {
     /// What it is replayed by.
     #[schema(format = "uuid")]
@@ -55,7 +55,7 @@ pub(crate) struct DeadLetterShape {
 /// What a client is told of a document.
 #[derive(ToSchema)]
 #[schema(as = Action, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum ActionWord {
     Create,
     Update,
@@ -65,7 +65,7 @@ pub(crate) enum ActionWord {
 /// Why a notification was given up: its attempts or its time are used up.
 #[derive(ToSchema)]
 #[schema(as = DeathReason, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum ReasonWord {
     Exhausted,
     Expired,

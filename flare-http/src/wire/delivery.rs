@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 /// What counts as success, when to try again, and how much at once.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Delivery {
     /// Status codes by which the client takes a version; 200, 201, 202, 204 unless set.
     #[schema(min_items = 1)]
@@ -29,7 +29,7 @@ pub(crate) struct Delivery {
 /// How often and how far apart a failed notification is tried again: SNS's `healthyRetryPolicy`.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Retry {
     #[schema(minimum = 0, maximum = 100)]
     num_retries: Option<u32>,
@@ -51,7 +51,7 @@ pub(crate) struct Retry {
 /// How delays grow from the smallest to the largest.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum Backoff {
     Linear,
     Arithmetic,
@@ -61,7 +61,7 @@ pub(crate) enum Backoff {
 
 /// At most `limit` requests in every `period`.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Rate {
     #[schema(minimum = 1)]
     limit: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Rate {
 
 /// What a notification's body is.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Content {
     /// Whether it has the document.
     document: Option<bool>,

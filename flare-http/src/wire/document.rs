@@ -27,7 +27,7 @@ pub(crate) struct DocumentView<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Revision)]
-#[allow(dead_code, reason = "describes what the model writes")]
+#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) enum RevisionShape {
     Number(i64),
     Time(String),
@@ -51,7 +51,7 @@ impl<'a> DocumentView<'a> {
 /// Describes the path of a document; [`routes::documents`](crate::routes) reads it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct DocumentPath {
     /// The document's URL, percent-encoded, or as it is if it starts with `http://` or `https://`.
     #[param(pattern = "^[hH][tT][tT][pP][sS]?://", example = "http://api.example.com/users/ada")]

@@ -25,7 +25,7 @@ impl Pagination {
 /// Describes the query of a list; [`Paging`](crate::extract::Paging) reads it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct PageQuery {
     /// At most this many items; 30 unless the host says otherwise.
     #[param(minimum = 1, maximum = 1000, nullable = false)]

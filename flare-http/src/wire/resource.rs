@@ -71,7 +71,7 @@ pub(crate) struct ResourceView {
 /// Where a document says which version it is.
 #[derive(ToSchema)]
 #[schema(as = Change)]
-#[allow(dead_code, reason = "describes what the model writes")]
+#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) struct ChangeView {
     /// The key or JSON Pointer of the revision.
     field: String,
@@ -108,7 +108,7 @@ impl ResourceList {
 /// Describes the path of a resource; [`ResourceOnly`](crate::extract::ResourceOnly) reads it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct ResourcePath {
     /// The id of the resource.
     #[param(format = "uuid")]

@@ -61,7 +61,7 @@ impl SubscriptionList {
 /// A client's wish to be told, and where it stands. Defaults are written out.
 #[derive(ToSchema)]
 #[schema(as = Subscription, rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes what the model writes")]
+#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) struct SubscriptionShape {
     /// What it is known by.
     #[schema(format = "uuid")]
@@ -121,7 +121,7 @@ pub(crate) struct SubscriptionInputShape {
 
 /// Where notifications go.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Endpoint {
     /// An http or https URL; wildcards of the resource and `{revision}` are filled in. Required
     /// unless create, update and delete all have their own.
@@ -136,7 +136,7 @@ pub(crate) struct Endpoint {
 
 /// What each action does differently.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Actions {
     create: Option<Override>,
     update: Option<Override>,
@@ -145,7 +145,7 @@ pub(crate) struct Actions {
 
 /// What one action does differently; headers given here replace the others.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct Override {
     url: Option<String>,
     method: Option<String>,
@@ -155,7 +155,7 @@ pub(crate) struct Override {
 /// A value of `data`: a scalar or a list of scalars.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum DataValue {
     One(Scalar),
     Many(Vec<Scalar>),
@@ -164,7 +164,7 @@ pub(crate) enum DataValue {
 /// A scalar of `data`.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum Scalar {
     Bool(bool),
     Number(f64),
@@ -173,7 +173,7 @@ pub(crate) enum Scalar {
 
 /// How many secrets there are: they are never shown.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct SigningShown {
     #[schema(minimum = 1, maximum = 2)]
     secrets: u32,
@@ -181,7 +181,7 @@ pub(crate) struct SigningShown {
 
 /// The secrets to sign with: one, or two while rotating.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct SigningGiven {
     /// `whsec_` and the base64 of 24 to 64 bytes.
     #[schema(required = true, nullable = false, min_items = 1, max_items = 2)]
@@ -191,7 +191,7 @@ pub(crate) struct SigningGiven {
 /// Who begins a delivery; the other mode is not supported by this version yet.
 #[derive(ToSchema)]
 #[schema(as = NewMode, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum ModeGiven {
     Active,
 }
@@ -199,7 +199,7 @@ pub(crate) enum ModeGiven {
 /// Who begins a delivery: Flare, or the client.
 #[derive(ToSchema)]
 #[schema(as = Mode, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum ModeWord {
     Active,
     Passive,
@@ -208,7 +208,7 @@ pub(crate) enum ModeWord {
 /// Where a subscription stands.
 #[derive(ToSchema)]
 #[schema(as = SubscriptionStatus, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) enum StatusWord {
     Preparing,
     Active,
@@ -219,7 +219,7 @@ pub(crate) enum StatusWord {
 /// How a subscription is doing.
 #[derive(ToSchema)]
 #[schema(as = SubscriptionReport, rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes what the model writes")]
+#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) struct ReportShape {
     status: StatusWord,
     /// Why it stands there, if not by the user's wish.
@@ -260,7 +260,7 @@ pub(crate) struct ReportShape {
 /// Describes the path of a subscription; [`Ids`](crate::extract::Ids) reads it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes")]
+#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct SubscriptionPath {
     /// The id of the resource.
     #[param(format = "uuid")]
