@@ -148,7 +148,7 @@ faulty! {
     one {
         fn insert_resource(resource: Resource) -> ();
         fn resource(id: ResourceId) -> Option<Resource>;
-        fn match_resource(url: &DocumentUrl) -> Option<Resource>;
+        fn match_resources(urls: Vec<DocumentUrl>) -> Vec<Option<Resource>>;
         fn list_resources(page: Page) -> Listing<Resource>;
         fn move_resource(id: ResourceId, from: ResourceState, to: ResourceState) -> bool;
         fn remove_resource(id: ResourceId) -> ();

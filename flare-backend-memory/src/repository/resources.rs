@@ -47,9 +47,10 @@ impl ResourceStore for MemoryRepository {
         Ok(read(&self.resources.0).by_id.get(&id).cloned())
     }
 
-    async fn match_resource(&self, url: &DocumentUrl) -> Result<Option<Resource>> {
+    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>> {
         let table = read(&self.resources.0);
-        Ok(table.active.find(url).and_then(|id| table.by_id.get(id)).cloned())
+        let find = |url| table.active.find(url).and_then(|id| table.by_id.get(id)).cloned();
+        Ok(urls.iter().map(find).collect())
     }
 
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {

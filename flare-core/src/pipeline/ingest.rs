@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
+use super::batch::batches;
 use super::context::Context;
 use super::meter;
 use super::stage::chain;
@@ -60,10 +61,10 @@ impl Ingest {
                 .detail("as many puts as allowed are under way (ingest_limit)");
             return changes.iter().map(|_| Err(busy.clone())).collect();
         };
-        let mut answers: Vec<Option<Result<DocumentChange>>> = Vec::new();
+        let mut answers: Vec<Option<Result<DocumentChange>>> = Vec::with_capacity(changes.len());
         let mut writes = Vec::with_capacity(changes.len());
-        for change in changes {
-            match self.prepare(operation, change).await {
+        for prepared in self.prepare(operation, changes).await {
+            match prepared {
                 Ok(write) => {
                     writes.push((answers.len(), write));
                     answers.push(None);
@@ -90,29 +91,52 @@ impl Ingest {
         if let Err(error) = announce(&self.context, changed).await {
             warn!(error = %chain(&error), "could not announce changes, the reconciler will");
         }
-        let unanswered =
-            || Err(Error::new(ErrorKind::Internal, operation).detail("no answer came"));
-        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+        let answer = |answer: Option<_>| answer.unwrap_or_else(|| Err(unanswered(operation)));
+        answers.into_iter().map(answer).collect()
     }
 
-    async fn prepare(&self, operation: &'static str, change: Change) -> Result<DocumentWrite> {
-        let invalid = |invalid: Invalid| Error::invalid(operation, invalid);
-        let url = DocumentUrl::parse(&change.url).map_err(invalid)?;
-        let resource = find_resource(&self.context, operation, &url).await?;
-        let key = DocumentKey::new(resource.id, url);
-        let write = match change.operation {
-            Wish::Put(body) => {
-                let (revision, content) =
-                    Content::parse(&resource.change, body).map_err(invalid)?;
-                DocumentWrite::put(key, revision, content)
-            }
-            Wish::Delete(shown) => {
-                let revision = shown.map(|shown| read_revision(&resource.change, &shown));
-                DocumentWrite::delete(key, revision.transpose().map_err(invalid)?)
-            }
+    /// What is to be written for each change, or why nothing is: all are matched together, and
+    /// each fails alone.
+    async fn prepare(
+        &self,
+        operation: &'static str,
+        changes: Vec<Change>,
+    ) -> Vec<Result<DocumentWrite>> {
+        let parse = |change: &Change| DocumentUrl::parse(&change.url);
+        let urls: Vec<_> = changes.iter().map(parse).collect();
+        let matched = match_all(&self.context, urls.iter().flatten().cloned()).await;
+        let mut matched = matched.into_iter();
+        let prepare = |(change, url): (Change, std::result::Result<DocumentUrl, Invalid>)| {
+            let url = url.map_err(|invalid| Error::invalid(operation, invalid))?;
+            let matched = matched.next().unwrap_or_else(|| Err(unanswered(operation)))?;
+            let resource = matched.ok_or_else(|| no_resource(operation, &url))?;
+            to_write(change, url, &resource).map_err(|invalid| Error::invalid(operation, invalid))
         };
-        Ok(write.trace(change.trace))
+        changes.into_iter().zip(urls).map(prepare).collect()
     }
+}
+
+fn to_write(
+    change: Change,
+    url: DocumentUrl,
+    resource: &Resource,
+) -> std::result::Result<DocumentWrite, Invalid> {
+    let key = DocumentKey::new(resource.id, url);
+    let write = match change.operation {
+        Wish::Put(body) => {
+            let (revision, content) = Content::parse(&resource.change, body)?;
+            DocumentWrite::put(key, revision, content)
+        }
+        Wish::Delete(shown) => {
+            let revision = shown.map(|shown| read_revision(&resource.change, &shown));
+            DocumentWrite::delete(key, revision.transpose()?)
+        }
+    };
+    Ok(write.trace(change.trace))
+}
+
+fn unanswered(operation: &'static str) -> Error {
+    Error::new(ErrorKind::Internal, operation).detail("no answer came")
 }
 
 fn read_revision(
@@ -128,10 +152,29 @@ pub(crate) async fn find_resource(
     operation: &'static str,
     url: &DocumentUrl,
 ) -> Result<Resource> {
-    context.repository.match_resource(url).await?.ok_or_else(|| {
-        let detail = format!("{url} matches the endpoint of no resource");
-        Error::new(ErrorKind::NotFound, operation).field("url").detail(detail)
-    })
+    let matched = context.repository.match_resources(vec![url.clone()]).await?;
+    matched.into_iter().next().flatten().ok_or_else(|| no_resource(operation, url))
+}
+
+/// The resource each document belongs to; what could not be read fails those it was read for.
+async fn match_all(
+    context: &Context,
+    urls: impl IntoIterator<Item = DocumentUrl>,
+) -> Vec<Result<Option<Resource>>> {
+    let mut matched = Vec::new();
+    for urls in batches(context.batch_limit(), urls) {
+        let asked = urls.len();
+        match context.repository.match_resources(urls).await {
+            Ok(found) => matched.extend(found.into_iter().map(Ok)),
+            Err(error) => matched.extend((0..asked).map(|_| Err(error.clone()))),
+        }
+    }
+    matched
+}
+
+fn no_resource(operation: &'static str, url: &DocumentUrl) -> Error {
+    let detail = format!("{url} matches the endpoint of no resource");
+    Error::new(ErrorKind::NotFound, operation).field("url").detail(detail)
 }
 
 /// What still has to be spread is announced, also when it is not this write's doing: whoever

@@ -149,8 +149,9 @@ impl History {
                 return;
             }
             let url = DocumentUrl::parse("http://api.example/docs/1").unwrap();
-            if let Some(resource) = self.memory.repository().match_resource(&url).await.unwrap() {
-                self.resource = Some(resource);
+            let found = self.memory.repository().match_resources(vec![url]).await.unwrap();
+            if let [Some(resource)] = found.as_slice() {
+                self.resource = Some(resource.clone());
                 return;
             }
         }

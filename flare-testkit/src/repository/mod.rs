@@ -43,10 +43,10 @@ pub use jobs::{
 pub use resources::{
     re1_a_deleting_one_keeps_its_endpoint, re1_conflicting_inserts_have_one_winner,
     re1_what_does_not_conflict_is_taken, re2_reads_back_what_was_inserted,
-    re3_only_active_ones_match_and_at_once, re3_the_most_specific_one_matches,
-    re4_lists_active_ones_oldest_first, re5_a_deleted_one_frees_its_endpoint,
-    re5_moves_only_from_the_state_named, re5_one_of_many_moves_takes_place,
-    re6_forgets_only_deleted_ones,
+    re3_many_are_matched_in_their_order, re3_only_active_ones_match_and_at_once,
+    re3_the_most_specific_one_matches, re4_lists_active_ones_oldest_first,
+    re5_a_deleted_one_frees_its_endpoint, re5_moves_only_from_the_state_named,
+    re5_one_of_many_moves_takes_place, re6_forgets_only_deleted_ones,
 };
 pub use rows::{
     rr1_epochs_only_rise, rr2_a_pending_row_stays_as_it_is,
@@ -92,6 +92,7 @@ crate::suite::suite! {
         re1_what_does_not_conflict_is_taken,
         re2_reads_back_what_was_inserted,
         re3_the_most_specific_one_matches,
+        re3_many_are_matched_in_their_order,
         re3_only_active_ones_match_and_at_once,
         re4_lists_active_ones_oldest_first,
         re5_moves_only_from_the_state_named,

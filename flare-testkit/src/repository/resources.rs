@@ -1,7 +1,7 @@
 //! Clauses RE1 to RE6: kinds of documents.
 
 use flare_core::ErrorKind;
-use flare_core::model::{ChangeRule, Endpoint, Resource, ResourceState};
+use flare_core::model::{ChangeRule, DocumentUrl, Endpoint, Resource, ResourceId, ResourceState};
 use flare_core::port::Page;
 
 use super::make::{Make, Repo, race};
@@ -97,19 +97,43 @@ pub async fn re3_the_most_specific_one_matches(repo: Repo) {
         ("/a//c", None),
     ];
     for (path, expected) in cases {
-        let found = repo.match_resource(&make.url(path)).await.unwrap();
         let expected = expected.map(|index: usize| resources[index].id);
-        assert_eq!(found.map(|resource| resource.id), expected, "{path}");
+        assert_eq!(matched(&repo, &make.url(path)).await, expected, "{path}");
     }
     let elsewhere = Make::new("re3_elsewhere").url("/a/b/c");
-    assert!(repo.match_resource(&elsewhere).await.unwrap().is_none());
+    assert_eq!(matched(&repo, &elsewhere).await, None);
+}
+
+/// RE3: of many documents each has its answer, in their order, also those without a resource and
+/// those named twice.
+pub async fn re3_many_are_matched_in_their_order(repo: Repo) {
+    let make = Make::new("re3_many");
+    let resources = ["/a/{x}", "/b/{x}", "/b/{x}/{y}"].map(|path| make.resource(path));
+    for resource in &resources {
+        repo.insert_resource(resource.clone()).await.unwrap();
+    }
+    let asked = [
+        ("/b/1", Some(1)),
+        ("/c/1", None),
+        ("/a/1", Some(0)),
+        ("/b/1/2", Some(2)),
+        ("/b/1", Some(1)),
+        ("/a/2", Some(0)),
+        ("/a", None),
+    ];
+    let urls = asked.iter().map(|(path, _)| make.url(path)).collect();
+    let found = repo.match_resources(urls).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|it| it.map(|resource| resource.id)).collect();
+    let expected = asked.map(|(_, index)| index.map(|index: usize| resources[index].id));
+    assert_eq!(found, expected);
+    assert_eq!(repo.match_resources(Vec::new()).await.unwrap(), []);
 }
 
 /// RE3: only active resources match, each from the moment its insert returned.
 pub async fn re3_only_active_ones_match_and_at_once(repo: Repo) {
     let make = Make::new("re3_active");
     let url = make.url("/a/b");
-    let matched = async || repo.match_resource(&url).await.unwrap().map(|resource| resource.id);
+    let matched = async || matched(&repo, &url).await;
     assert_eq!(matched().await, None);
     let wide = make.resource("/{x}/b");
     repo.insert_resource(wide.clone()).await.unwrap();
@@ -226,8 +250,14 @@ pub async fn re6_forgets_only_deleted_ones(repo: Repo) {
     assert!(repo.resource(old.id).await.unwrap().is_none(), "a deleted one is forgotten");
     repo.remove_resource(old.id).await.unwrap();
     repo.remove_resource(make.id()).await.unwrap();
-    let found = repo.match_resource(&make.url("/a/b")).await.unwrap();
-    assert_eq!(found.map(|resource| resource.id), Some(new.id), "its successor stays");
+    assert_eq!(matched(&repo, &make.url("/a/b")).await, Some(new.id), "its successor stays");
+}
+
+/// The resource one document belongs to.
+async fn matched(repo: &Repo, url: &DocumentUrl) -> Option<ResourceId> {
+    let found = repo.match_resources(vec![url.clone()]).await.unwrap();
+    assert_eq!(found.len(), 1, "one answer per URL");
+    found.into_iter().flatten().next().map(|resource| resource.id)
 }
 
 async fn delete_resource(repo: &Repo, resource: &Resource) {

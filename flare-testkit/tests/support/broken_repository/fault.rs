@@ -20,7 +20,8 @@ macro_rules! faults {
 faults! {
     "re1": EndpointConflictPasses, EndpointConflictNamesNoField, SameResourceConflicts;
     "re2": CreationTimeRounded;
-    "re3": MatchesDeletingOnes, MatchIsCached, MatchPrefersTheOldest;
+    "re3": MatchesDeletingOnes, MatchIsCached, MatchPrefersTheOldest,
+        MatchesAnswerOutOfOrder, MatchesLeaveOutMisses;
     "re4": ResourcesNewestFirst, ResourceTotalIsOfThePage;
     "re5": MovesFromAnyState, MoveAlwaysSaysYes;
     "re6": RemovesActiveResources, DeletedResourceStays;

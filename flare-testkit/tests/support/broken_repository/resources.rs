@@ -33,26 +33,18 @@ impl ResourceStore for BrokenRepository {
         Ok(resource)
     }
 
-    async fn match_resource(&self, url: &DocumentUrl) -> Result<Option<Resource>> {
-        if self.has(Fault::MatchIsCached)
-            && let Some(known) = self.memory().matches.get(url).cloned()
-        {
-            return Ok(known);
+    async fn match_resources(&self, mut urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>> {
+        if self.has(Fault::MatchesAnswerOutOfOrder) {
+            urls.sort();
         }
-        let mut found = self.inner.match_resource(url).await?;
-        if found.is_none() && self.has(Fault::MatchesDeletingOnes) {
-            let memory = self.memory();
-            found = memory.inserted.iter().find(|it| it.endpoint.matches(url).is_some()).cloned();
+        let mut all = self.inner.match_resources(urls.clone()).await?;
+        for (url, found) in urls.iter().zip(&mut all) {
+            *found = self.match_wrongly(url, found.take()).await?;
         }
-        if self.has(Fault::MatchPrefersTheOldest) {
-            let inserted = self.memory().inserted.clone();
-            for candidate in inserted.iter().filter(|it| it.endpoint.matches(url).is_some()).rev() {
-                let stored = self.inner.resource(candidate.id).await?;
-                found = stored.filter(|it| it.state == ResourceState::Active).or(found);
-            }
+        if self.has(Fault::MatchesLeaveOutMisses) {
+            all.retain(Option::is_some);
         }
-        self.memory().matches.insert(url.clone(), found.clone());
-        Ok(found)
+        Ok(all)
     }
 
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {
@@ -91,5 +83,33 @@ impl ResourceStore for BrokenRepository {
             return Ok(());
         }
         self.inner.remove_resource(id).await
+    }
+}
+
+impl BrokenRepository {
+    /// What a faulty store answers for a URL that really belongs to `found`.
+    async fn match_wrongly(
+        &self,
+        url: &DocumentUrl,
+        mut found: Option<Resource>,
+    ) -> Result<Option<Resource>> {
+        if self.has(Fault::MatchIsCached)
+            && let Some(known) = self.memory().matches.get(url).cloned()
+        {
+            return Ok(known);
+        }
+        if found.is_none() && self.has(Fault::MatchesDeletingOnes) {
+            let memory = self.memory();
+            found = memory.inserted.iter().find(|it| it.endpoint.matches(url).is_some()).cloned();
+        }
+        if self.has(Fault::MatchPrefersTheOldest) {
+            let inserted = self.memory().inserted.clone();
+            for candidate in inserted.iter().filter(|it| it.endpoint.matches(url).is_some()).rev() {
+                let stored = self.inner.resource(candidate.id).await?;
+                found = stored.filter(|it| it.state == ResourceState::Active).or(found);
+            }
+        }
+        self.memory().matches.insert(url.clone(), found.clone());
+        Ok(found)
     }
 }
