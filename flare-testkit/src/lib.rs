@@ -3,7 +3,9 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 mod clock;
+mod counting_repository;
 mod delay;
+mod delegate;
 pub mod delivery;
 mod fault;
 mod faulty_lease;
@@ -20,6 +22,7 @@ mod subject;
 mod suite;
 
 pub use clock::ManualClock;
+pub use counting_repository::{Calls, CountingRepository, Tally};
 pub use fault::FaultPlan;
 pub use faulty_lease::FaultyLease;
 pub use faulty_queue::FaultyQueue;

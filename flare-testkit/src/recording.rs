@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::Timestamp;
@@ -33,6 +34,7 @@ const KEPT: usize = 100_000;
 pub struct RecordingDelivery {
     clock: Arc<dyn Clock>,
     respond: Arc<dyn Fn(&DeliveryRequest) -> DeliveryOutcome + Send + Sync>,
+    takes: Arc<dyn Fn(&DeliveryRequest) -> Duration + Send + Sync>,
     kept: usize,
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
@@ -66,6 +68,7 @@ impl RecordingDelivery {
         Self {
             clock,
             respond: Arc::new(|_| DeliveryOutcome::answered(200)),
+            takes: Arc::new(|_| Duration::ZERO),
             kept: KEPT,
             state: Arc::default(),
             changed: Arc::default(),
@@ -79,6 +82,16 @@ impl RecordingDelivery {
         respond: impl Fn(&DeliveryRequest) -> DeliveryOutcome + Send + Sync + 'static,
     ) -> Self {
         self.respond = Arc::new(respond);
+        self
+    }
+
+    /// The same, each answer taking the time a closure says.
+    #[must_use]
+    pub fn taking(
+        mut self,
+        takes: impl Fn(&DeliveryRequest) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.takes = Arc::new(takes);
         self
     }
 
@@ -187,7 +200,10 @@ impl Delivery for RecordingDelivery {
         self.lock().in_flight += 1;
         let flight = Flight(self);
         self.record(&request);
-        let released = self.until(|state| !state.hanging.contains(&request.url));
+        let released = async {
+            self.until(|state| !state.hanging.contains(&request.url)).await;
+            self.clock.sleep_until(self.clock.now() + (self.takes)(&request)).await;
+        };
         let outcome = tokio::select! {
             biased;
             () = released => self.outcome(&request),

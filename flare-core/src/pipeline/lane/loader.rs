@@ -1,15 +1,20 @@
 //! Takes a lane; gives its next rows that are due, each with the newest version of its document,
 //! and when to look again.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
 
 use super::Lane;
 use crate::error::Result;
-use crate::model::{BucketRange, Document, DocumentKey, DocumentUrl, Row, Subscription, Timestamp};
+use crate::model::{
+    BucketRange, Document, DocumentKey, DocumentUrl, Row, Subscription, Timestamp, Version,
+};
 use crate::port::PendingQuery;
+
+/// Documents being worked on, each with the newest version it was seen to want meanwhile.
+pub(super) type Busy = HashMap<DocumentUrl, Option<Version>>;
 
 /// Rows that may be sent.
 #[derive(Debug, Default)]
@@ -20,8 +25,8 @@ pub(super) struct Load {
     pub(super) next_due: Option<Timestamp>,
     /// There may be more that is due.
     pub(super) more: bool,
-    /// Rows were left out because they are being worked on.
-    pub(super) skipped: bool,
+    /// Rows left out because they are being worked on, and what they want.
+    pub(super) passed_over: Vec<(DocumentUrl, Version)>,
     /// Rows were left out because their document is not there yet: look again soon.
     pub(super) behind: bool,
     /// The subscription as it is now, if it had to be read again; `None` inside if it is gone.
@@ -29,7 +34,7 @@ pub(super) struct Load {
 }
 
 /// Loads up to `limit` rows beside those being worked on.
-pub(super) async fn load(lane: Lane, busy: HashSet<DocumentUrl>, limit: usize) -> Result<Load> {
+pub(super) async fn load(lane: Lane, busy: Busy, limit: usize) -> Result<Load> {
     let repository = &lane.context.repository;
     let lanes = lane.subscription.spec.delivery().lanes();
     let query = PendingQuery::new(lane.id.subscription, limit + busy.len())
@@ -44,8 +49,8 @@ pub(super) async fn load(lane: Lane, busy: HashSet<DocumentUrl>, limit: usize) -
         if row.due > now {
             load.next_due.get_or_insert(row.due);
             load.more = false;
-        } else if busy.contains(&row.key.url) {
-            load.skipped = true;
+        } else if busy.contains_key(&row.key.url) {
+            load.passed_over.push((row.key.url, row.wanted));
         } else {
             due.push(row);
         }

@@ -2,7 +2,7 @@
 //! newer owns the lane. Never sends again what it could not store.
 
 use crate::error::Result;
-use crate::model::{Applied, DocumentUrl, RowEffect, Timestamp};
+use crate::model::{Applied, DocumentUrl, RowEffect, Timestamp, Version};
 use crate::pipeline::context::Context;
 use crate::pipeline::event::Event;
 use crate::pipeline::ownership::Term;
@@ -18,8 +18,8 @@ pub(super) struct Unstored {
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Flushed {
-    /// Documents that may be worked on again.
-    pub(super) done: Vec<DocumentUrl>,
+    /// Documents that may be worked on again, and up to which version nothing is left to do.
+    pub(super) done: Vec<(DocumentUrl, Option<Version>)>,
     /// When the first of them is due again.
     pub(super) next_due: Option<Timestamp>,
     /// What could not be stored; to be tried again.
@@ -59,7 +59,11 @@ impl Flushed {
                 if let RowEffect::Retry { due, .. } = unstored.update.effect {
                     self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
                 }
-                self.done.push(unstored.update.key.url);
+                let settled = match unstored.update.effect {
+                    RowEffect::Settle { version, .. } if applied == Applied::Done => Some(version),
+                    _ => None,
+                };
+                self.done.push((unstored.update.key.url, settled));
                 match applied {
                     Applied::Done => {
                         if let Some(event) = unstored.event {

@@ -1,11 +1,13 @@
 //! Takes rows that are due; gives the courier what it sends next, as much as it can send soon.
 
+use std::collections::hash_map::Entry;
+
 use futures::FutureExt;
 use tracing::warn;
 
 use super::{BEHIND, Courier, FRESH, Ready};
 use crate::error::Result;
-use crate::model::Timestamp;
+use crate::model::{DocumentUrl, Timestamp, Version};
 use crate::pipeline::lane::loader::{Load, load};
 use crate::pipeline::stage::{chain, pause_after};
 
@@ -15,7 +17,7 @@ impl Courier {
         if self.ledger.health().is_probing() {
             return 1;
         }
-        let window = (self.concurrency() * 2).clamp(16, 512);
+        let window = (self.concurrency() * 4).clamp(16, 512);
         // More than the client allows in the time would only be read again.
         self.pace.as_ref().map_or(window, |pace| window.min(pace.within(FRESH)))
     }
@@ -27,8 +29,7 @@ impl Courier {
             return;
         }
         self.look = false;
-        self.look_after_store = false;
-        self.stored_meanwhile = false;
+        self.stored_meanwhile.clear();
         self.pulse.works(self.lane.context.now());
         self.loading = Some(load(self.lane.clone(), self.busy.clone(), window).boxed());
     }
@@ -57,9 +58,10 @@ impl Courier {
             // Paused, suspended or deleted meanwhile: what is loaded is not sent.
             return;
         }
-        // A row passed over may have been stored while we loaded: nobody else would look again.
-        self.look |= load.more || load.skipped && self.stored_meanwhile;
-        self.look_after_store |= load.skipped;
+        self.look |= load.more;
+        for (url, wanted) in load.passed_over {
+            self.pass_over(url, wanted);
+        }
         if let Some(due) = load.next_due {
             self.look_by(self.lane.term.local_time(due));
         }
@@ -67,11 +69,24 @@ impl Courier {
             self.look_by(now + BEHIND);
         }
         for (row, document) in load.due {
-            // A row that became busy while it was loaded is left to the next look.
-            if self.busy.insert(row.key.url.clone()) {
+            if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
+                entry.insert(None);
                 self.ready.push_back(Ready { row, document, read_at: now });
             } else {
-                self.look_after_store = true;
+                // It became busy while it was loaded.
+                self.pass_over(row.key.url, row.wanted);
+            }
+        }
+    }
+
+    /// Leaves a document that is being worked on to a look after that, if it is going to want one.
+    fn pass_over(&mut self, url: DocumentUrl, wanted: Version) {
+        match self.busy.get_mut(&url) {
+            Some(newest) => *newest = (*newest).max(Some(wanted)),
+            // Stored while we loaded: nobody else would look again.
+            None => {
+                let settled = self.stored_meanwhile.get(&url).copied().flatten();
+                self.look |= settled < Some(wanted);
             }
         }
     }

@@ -6,7 +6,7 @@ mod loads;
 mod outcomes;
 mod sends;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +15,13 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, info_span, warn};
 
 use crate::error::Result;
-use crate::model::{
-    Applied, Document, DocumentUrl, Row, Subscription, SubscriptionStatus, Timestamp,
-};
+use crate::model::{Applied, Document, Row, Subscription, SubscriptionStatus, Timestamp};
 use crate::observe;
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::Lane;
 use crate::pipeline::lane::alarm::Alarm;
 use crate::pipeline::lane::ledger::Ledger;
-use crate::pipeline::lane::loader::Load;
+use crate::pipeline::lane::loader::{Busy, Load};
 use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::lane::place::{Held, Places};
 use crate::pipeline::lane::recall::recall;
@@ -84,14 +82,16 @@ struct Courier {
     unstored: Vec<Unstored>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
     storing: Option<BoxFuture<'static, Flushed>>,
-    /// Documents being worked on, from load to store: none is worked on twice.
-    busy: HashSet<DocumentUrl>,
+    /// No sooner is anything stored while there is more to come.
+    gather_until: Timestamp,
+    /// Documents being worked on, from load to store: none is worked on twice. One that was seen
+    /// to want more than what is then settled is looked at again.
+    busy: Busy,
     /// There may be rows that are due.
     look: bool,
-    /// Rows were passed over because they were busy: look again once one is not.
-    look_after_store: bool,
-    /// Something was stored while rows were being loaded: what was busy then may not be now.
-    stored_meanwhile: bool,
+    /// What was stored while rows were being loaded, which took it for busy, and how far that
+    /// settled it.
+    stored_meanwhile: Busy,
     /// Look then at the latest.
     look_at: Timestamp,
     load_failures: u32,
@@ -139,10 +139,10 @@ impl Courier {
             unstored: Vec::new(),
             loading: None,
             storing: None,
-            busy: HashSet::new(),
+            gather_until: Timestamp::EPOCH,
+            busy: Busy::new(),
             look: true,
-            look_after_store: false,
-            stored_meanwhile: false,
+            stored_meanwhile: Busy::new(),
             look_at,
             load_failures: 0,
             store_failures: 0,
@@ -221,6 +221,7 @@ impl Courier {
         let suspend_at = self.suspension.as_ref().filter(|it| !it.is_running()).map(|it| it.at);
         let times = [
             self.store_again_at,
+            self.store_at(),
             (!self.ending).then_some(self.look_at),
             self.ledger.store_at(),
             self.paced_until.filter(|_| !self.ending),

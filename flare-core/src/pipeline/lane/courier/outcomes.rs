@@ -1,6 +1,7 @@
 //! Takes what came of requests; gives it to the store, and its meaning to the lane as a whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tracing::{debug, warn};
@@ -15,6 +16,9 @@ use crate::pipeline::lane::suspender::{Suspended, Suspension};
 use crate::pipeline::meter;
 use crate::pipeline::stage::{chain, pause_after};
 use crate::port::{DeliveryOutcome, FailureKind, RowUpdate};
+
+/// How far apart outcomes are stored while more are to come.
+const GATHER: Duration = Duration::from_millis(10);
 
 impl Courier {
     pub(super) fn take_outcome(&mut self, sent: Option<Joined>) {
@@ -140,23 +144,40 @@ impl Courier {
         }
     }
 
-    pub(super) fn begin_store(&mut self) {
+    /// When outcomes are to be stored, if there are any that can be. At once, as long as nothing
+    /// was stored just now or nothing more is to come: else a store that is fast, or a client
+    /// whose answers come one by one, would have us write each on its own.
+    pub(super) fn store_at(&self) -> Option<Timestamp> {
         if self.storing.is_some() || self.unstored.is_empty() || self.store_again_at.is_some() {
+            return None;
+        }
+        let last = self.ending || self.sending.is_empty() && self.ready.is_empty();
+        let many = self.unstored.len() * 2 >= self.window();
+        Some(if last || many { Timestamp::EPOCH } else { self.gather_until })
+    }
+
+    pub(super) fn begin_store(&mut self) {
+        let Some(at) = self.store_at() else { return };
+        let now = self.lane.context.now();
+        if at > now {
             return;
         }
-        self.pulse.works(self.lane.context.now());
+        self.gather_until = now + GATHER;
+        self.pulse.works(now);
         let batch = std::mem::take(&mut self.unstored);
         let context = Arc::clone(&self.lane.context);
         self.storing = Some(flush(context, self.lane.term.clone(), batch).boxed());
     }
 
     pub(super) fn take_flushed(&mut self, flushed: Flushed) {
-        for url in &flushed.done {
-            self.busy.remove(url);
-        }
-        if !flushed.done.is_empty() {
-            self.look |= self.look_after_store;
-            self.stored_meanwhile = true;
+        for (url, settled) in flushed.done {
+            if let Some(Some(wanted)) = self.busy.remove(&url) {
+                // What is retried or given up may have been made due again meanwhile.
+                self.look |= settled < Some(wanted);
+            }
+            if self.loading.is_some() {
+                self.stored_meanwhile.insert(url, settled);
+            }
         }
         if let Some(due) = flushed.next_due {
             self.look_by(self.lane.term.local_time(due));

@@ -1,0 +1,178 @@
+//! What changes cost in calls of the repository, each of which is a round trip on a real store:
+//! counted from the put to the stored outcome, on stores that answer at once and on slow ones.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod support;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use flare_core::model::DocumentChange;
+use flare_core::pipeline::Settings;
+use flare_core::port::{Repository, RepositoryFacts};
+use flare_testkit::{CountingRepository, Tally};
+use support::{World, few_slots, url};
+
+const DOCUMENTS: u64 = 100;
+const LONG: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// What happens by the clock alone is not what changes cost.
+fn without_rounds() -> Settings {
+    let mut settings = few_slots();
+    settings.reconcile_every = LONG;
+    settings.rederive_every = LONG;
+    settings.sweep_every = LONG;
+    settings.jobs_every = LONG;
+    settings.expire_every = LONG;
+    settings.sample_every = LONG;
+    settings
+}
+
+/// A world whose repository is counted, each of its calls taking `slow`.
+fn counted(slow: Duration) -> (World, CountingRepository) {
+    let counting = OnceLock::new();
+    let world = World::behind(without_rounds(), |repository, clock| {
+        let counted = CountingRepository::new(repository).slowed(slow, Arc::new(clock.clone()));
+        Arc::new(counting.get_or_init(|| counted).clone())
+    });
+    (world, counting.into_inner().unwrap())
+}
+
+async fn subscribe(world: &World, subscriptions: u64) {
+    let users = world.users().await;
+    for number in 0..subscriptions {
+        world.subscribe(&users, &format!("client{number}")).await;
+    }
+}
+
+async fn put_all(world: &World, revision: u64) {
+    let json = format!(r#"{{"rev":{revision}}}"#);
+    let documents = (0..DOCUMENTS).map(|id| (url(id), json.clone()));
+    for answer in world.in_time(world.flare.put_documents(documents)).await {
+        assert!(matches!(answer.unwrap(), DocumentChange::Created | DocumentChange::Updated));
+    }
+}
+
+/// What is tried: a store that takes this long for each call, and clients of which each takes
+/// between these times to answer.
+#[derive(Debug, Clone)]
+struct Trial {
+    subscriptions: u64,
+    store: Duration,
+    clients: Range<Duration>,
+    rounds: u64,
+}
+
+impl Trial {
+    /// Stores and clients that answer at once.
+    fn of(subscriptions: u64) -> Self {
+        let clients = Duration::ZERO..Duration::ZERO;
+        let rounds = 10 / subscriptions.min(5);
+        Self { subscriptions, store: Duration::ZERO, clients, rounds }
+    }
+
+    /// Puts batches of documents, each when the last is delivered; gives what they cost.
+    async fn run(&self) -> Cost {
+        let (mut world, counting) = counted(self.store);
+        let (random, clients) = (Mutex::new(fastrand::Rng::with_seed(1)), self.clients.clone());
+        world.delivery = world.delivery.clone().taking(move |_| {
+            let part = random.lock().unwrap().f64();
+            clients.start + (clients.end - clients.start).mul_f64(part)
+        });
+        subscribe(&world, self.subscriptions).await;
+        world.start();
+        put_all(&world, 1).await;
+        world.settled().await;
+        counting.take();
+        let before = world.delivery.total();
+        for round in 0..self.rounds {
+            put_all(&world, 2 + round).await;
+            world.settled().await;
+        }
+        let deliveries = world.delivery.total() - before;
+        assert_eq!(deliveries, DOCUMENTS * self.rounds * self.subscriptions);
+        Cost { facts: counting.facts(), calls: counting.take(), deliveries }
+    }
+
+    /// At most this many calls per delivery, and none about more than the store takes at a time.
+    async fn costs_at_most(&self, limit: f64) {
+        let Cost { facts, calls, deliveries } = self.run().await;
+        let each = calls.total() as f64 / deliveries as f64;
+        eprintln!("{self:?}: {each:.3} calls for each of {deliveries} deliveries\n{calls}\n");
+        assert!(each <= limit, "{each:.3} calls for each delivery, {limit} are allowed");
+        for (name, calls) in calls.iter() {
+            assert!(calls.most <= facts.max_batch, "{name} about {} at once", calls.most);
+        }
+    }
+}
+
+struct Cost {
+    facts: RepositoryFacts,
+    calls: Tally,
+    deliveries: u64,
+}
+
+#[tokio::test]
+async fn a_batch_costs_little_for_each_delivery() {
+    for subscriptions in [1, 10] {
+        Trial::of(subscriptions).costs_at_most(0.12).await;
+    }
+}
+
+#[tokio::test]
+async fn a_slow_store_is_asked_no_more_often() {
+    for (subscriptions, store) in [(1, 1), (10, 1), (1, 5), (10, 5)] {
+        let store = Duration::from_millis(store);
+        Trial { store, ..Trial::of(subscriptions) }.costs_at_most(0.12).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_that_come_one_by_one_are_stored_together() {
+    for (subscriptions, store) in [(1, 0), (10, 0), (1, 2), (10, 2)] {
+        let store = Duration::from_millis(store);
+        for longest in [3, 20] {
+            let clients = Duration::from_millis(1)..Duration::from_millis(longest);
+            Trial { store, clients, ..Trial::of(subscriptions) }.costs_at_most(0.15).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_answer_is_stored_at_once_though_others_are_awaited() {
+    let (mut world, counting) = counted(Duration::ZERO);
+    let users = world.users().await;
+    let client = world.subscribe(&users, "client").await;
+    world.delivery.hang("http://client.example/1");
+    world.start();
+    world.put(1, 1).await;
+    world.until("asked", async || world.delivery.in_flight() == 1).await;
+    counting.take();
+    world.put(2, 1).await;
+    world.pass(Duration::ZERO).await;
+    assert!(!world.row(client.id, 2).await.unwrap().is_pending(), "{}", counting.take());
+}
+
+#[tokio::test]
+async fn a_single_put_costs_two_calls() {
+    let (mut world, counting) = counted(Duration::ZERO);
+    subscribe(&world, 1).await;
+    for (id, revision) in [(1, 1), (1, 2), (2, 1)] {
+        world.put(id, revision).await;
+        let calls = counting.take();
+        assert!(calls.total() <= 2, "{calls}");
+    }
+    world.start();
+    world.settled().await;
+    counting.take();
+    let before = world.delivery.total();
+    for revision in 3..13 {
+        world.put(1, revision).await;
+        world.settled().await;
+    }
+    let (calls, deliveries) = (counting.take(), world.delivery.total() - before);
+    let per_delivery = calls.total() as f64 / deliveries as f64;
+    eprintln!("single puts: {per_delivery:.1} calls for each of {deliveries} deliveries\n{calls}");
+}

@@ -1,0 +1,177 @@
+//! Takes a repository; gives the same one with its calls counted and, if wanted, each of them
+//! slow, as over a network. Never changes an answer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flare_core::port::{Clock, Repository, Scan};
+use futures::{StreamExt, stream};
+
+use crate::delegate::delegate_repository;
+
+/// A repository that counts its calls. Clones share the count.
+///
+/// Each call counts once, whatever number of items it is about, a scan included: what a network
+/// round trip is to most stores.
+#[derive(Clone)]
+pub struct CountingRepository {
+    inner: Arc<dyn Repository>,
+    tally: Arc<Mutex<Tally>>,
+    slow: Option<(Duration, Arc<dyn Clock>)>,
+}
+
+impl CountingRepository {
+    /// Counts the calls of `inner`.
+    pub fn new(inner: Arc<dyn Repository>) -> Self {
+        Self { inner, tally: Arc::default(), slow: None }
+    }
+
+    /// The same; every call takes this much longer, by this clock.
+    #[must_use]
+    pub fn slowed(mut self, time: Duration, clock: Arc<dyn Clock>) -> Self {
+        self.slow = Some((time, clock));
+        self
+    }
+
+    /// What was counted since the last time this was asked.
+    pub fn take(&self) -> Tally {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// What was counted, without forgetting it.
+    pub fn tally(&self) -> Tally {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn count(&self, call: &'static str, items: usize) {
+        self.lock().add(call, items);
+        if let Some((time, clock)) = &self.slow {
+            clock.sleep_until(clock.now() + *time).await;
+        }
+    }
+
+    async fn one<R>(&self, name: &'static str, call: impl Future<Output = R>) -> R {
+        self.count(name, 1).await;
+        call.await
+    }
+
+    async fn many<T, R, F>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        call: impl FnOnce(Vec<T>) -> F,
+    ) -> R
+    where
+        F: Future<Output = R>,
+    {
+        self.count(name, items.len()).await;
+        call(items).await
+    }
+
+    async fn batch<T, R, F>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        call: impl FnOnce(Vec<T>) -> F,
+    ) -> R
+    where
+        F: Future<Output = R>,
+    {
+        self.many(name, items, call).await
+    }
+
+    async fn spread<T, R, F>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        call: impl FnOnce(Vec<T>) -> F,
+    ) -> R
+    where
+        F: Future<Output = R>,
+    {
+        self.many(name, items, call).await
+    }
+
+    fn scan<'a, T: Send + 'a>(&'a self, name: &'static str, scan: Scan<'a, T>) -> Scan<'a, T> {
+        let begun = stream::once(self.count(name, 0)).filter_map(async |()| None);
+        let mut items = 0;
+        let counted = scan.inspect(move |_| {
+            items += 1;
+            self.lock().add_item(name, items);
+        });
+        begun.chain(counted).boxed()
+    }
+}
+
+impl fmt::Debug for CountingRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountingRepository").field("tally", &*self.lock()).finish_non_exhaustive()
+    }
+}
+
+delegate_repository!(CountingRepository);
+
+/// Which calls were made, and how often. Shown as a table, most frequent first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<&'static str, Calls>);
+
+/// How often one call was made, and about how much.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calls {
+    /// How often.
+    pub calls: u64,
+    /// Items of all those calls: what a batch was about, what a scan gave.
+    pub items: u64,
+    /// The most items of any of them.
+    pub most: usize,
+}
+
+impl Tally {
+    /// All calls.
+    pub fn total(&self) -> u64 {
+        self.0.values().map(|calls| calls.calls).sum()
+    }
+
+    /// The calls of one name.
+    pub fn of(&self, name: &str) -> Calls {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// Every name that was called.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Calls)> {
+        self.0.iter().map(|(name, calls)| (*name, *calls))
+    }
+
+    fn add(&mut self, name: &'static str, items: usize) {
+        let calls = self.0.entry(name).or_default();
+        calls.calls += 1;
+        calls.items += items as u64;
+        calls.most = calls.most.max(items);
+    }
+
+    /// One more item of a scan, which makes it `so_far`.
+    fn add_item(&mut self, name: &'static str, so_far: usize) {
+        let calls = self.0.entry(name).or_default();
+        calls.items += 1;
+        calls.most = calls.most.max(so_far);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows: Vec<_> = self.iter().collect();
+        rows.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.calls));
+        writeln!(f, "{:<20} {:>8} {:>8} {:>8}", "call", "calls", "items", "most")?;
+        for (name, Calls { calls, items, most }) in rows {
+            writeln!(f, "{name:<20} {calls:>8} {items:>8} {most:>8}")?;
+        }
+        write!(f, "{:<20} {:>8}", "all", self.total())
+    }
+}
