@@ -1,7 +1,7 @@
 //! What changes cost in calls of the repository, each of which is a round trip on a real store:
 //! counted from the put to the stored outcome, on stores that answer at once and on slow ones.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "it is a test")]
 
 mod support;
 
@@ -138,6 +138,13 @@ async fn answers_that_come_one_by_one_are_stored_together() {
             Trial { store, clients, ..Trial::of(subscriptions) }.costs_at_most(0.15).await;
         }
     }
+}
+
+#[tokio::test]
+async fn many_lanes_store_together() {
+    let clients = Duration::from_millis(1)..Duration::from_millis(20);
+    let store = Duration::from_millis(2);
+    Trial { store, clients, ..Trial::of(100) }.costs_at_most(0.2).await;
 }
 
 #[tokio::test]

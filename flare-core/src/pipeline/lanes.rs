@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
 use super::context::Context;
-use super::lane::{self, Hold, Lane, Places};
+use super::lane::{self, Groups, Hold, Lane, Places};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
 use super::retire::remove_later;
@@ -44,6 +44,7 @@ pub(crate) struct Lanes {
 /// What is worked under one term.
 struct Tenancy {
     term: Term,
+    groups: Arc<Groups>,
     consumers: JoinSet<()>,
     couriers: JoinSet<LaneId>,
     stopper: Stopper,
@@ -192,6 +193,7 @@ impl Lanes {
             consumers.spawn(consume(Arc::clone(&self.context), queue, pulse, stop.clone(), work));
         }
         self.tenancy = Some(Tenancy {
+            groups: Arc::new(Groups::new(&self.context, term.tenure.epoch)),
             term,
             consumers,
             couriers: JoinSet::new(),
@@ -357,6 +359,7 @@ impl Lanes {
             context: Arc::clone(&self.context),
             id,
             term: tenancy.term.clone(),
+            groups: Arc::clone(&tenancy.groups),
             resource,
             subscription: Arc::clone(subscription),
             updates: newest,

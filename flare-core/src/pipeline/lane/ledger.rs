@@ -1,6 +1,7 @@
 //! Takes what a lane's requests came to; gives the lane's state to the store: at once where a
 //! successor has to know, else now and then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -8,6 +9,7 @@ use futures::future::BoxFuture;
 use tracing::warn;
 
 use super::Lane;
+use super::group::Groups;
 use crate::error::Result;
 use crate::model::{Applied, LaneState, Timestamp};
 use crate::pipeline::health::{Health, Sign};
@@ -81,7 +83,7 @@ impl Ledger {
         self.turn = now + EVERY;
         let at = lane.term.store_time(now);
         let state = self.health.stored_at(at, in_flight, lane.context.node);
-        self.storing = Some(store(lane.clone(), state).boxed());
+        self.storing = Some(store(Arc::clone(&lane.groups), state).boxed());
     }
 
     /// Whether everything is stored.
@@ -113,7 +115,7 @@ impl Ledger {
     }
 }
 
-async fn store(lane: Lane, state: LaneState) -> Result<Applied> {
-    let stored = lane.context.repository.store_lanes(lane.term.tenure.epoch, vec![state]).await;
+async fn store(groups: Arc<Groups>, state: LaneState) -> Result<Applied> {
+    let stored = groups.lanes.store(vec![state]).await;
     stored.into_iter().next().unwrap_or(Ok(Applied::Done))
 }

@@ -4,6 +4,7 @@
 
 mod alarm;
 mod courier;
+mod group;
 mod hold;
 mod ledger;
 mod loader;
@@ -24,6 +25,7 @@ use super::stop::Stop;
 use crate::model::{LaneId, Resource, Subscription};
 
 pub(crate) use courier::run;
+pub(crate) use group::Groups;
 pub(crate) use hold::Hold;
 pub(crate) use place::Places;
 
@@ -33,6 +35,8 @@ pub(crate) struct Lane {
     pub(crate) context: Arc<Context>,
     pub(crate) id: LaneId,
     pub(crate) term: Term,
+    /// Stores what the lanes of the term have to store, theirs together.
+    pub(crate) groups: Arc<Groups>,
     pub(crate) resource: Arc<Resource>,
     pub(crate) subscription: Arc<Subscription>,
     /// Newer settings of the subscription, as they become known.

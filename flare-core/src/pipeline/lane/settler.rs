@@ -1,11 +1,13 @@
 //! Takes judged attempts; gives them to the store, in batches, until each is stored or somebody
 //! newer owns the lane. Never sends again what it could not store.
 
+use std::sync::Arc;
+
+use super::group::Groups;
 use crate::error::Result;
 use crate::model::{Applied, DocumentUrl, RowEffect, Timestamp, Version};
 use crate::pipeline::context::Context;
 use crate::pipeline::event::Event;
-use crate::pipeline::ownership::Term;
 use crate::port::RowUpdate;
 
 /// An effect that waits to be stored, and what to tell listeners then.
@@ -32,8 +34,8 @@ pub(super) struct Flushed {
 
 /// Stores a batch of effects.
 pub(super) async fn flush(
-    context: std::sync::Arc<Context>,
-    term: Term,
+    context: Arc<Context>,
+    groups: Arc<Groups>,
     batch: Vec<Unstored>,
 ) -> Flushed {
     let mut flushed = Flushed::default();
@@ -45,7 +47,7 @@ pub(super) async fn flush(
             return flushed;
         }
         let updates = part.iter().map(|unstored| unstored.update.clone()).collect();
-        let results = context.repository.apply_rows(term.tenure.epoch, updates).await;
+        let results = groups.rows.store(updates).await;
         for (unstored, result) in part.into_iter().zip(results) {
             flushed.take(&context, unstored, result);
         }

@@ -166,7 +166,7 @@ impl Courier {
         self.pulse.works(now);
         let batch = std::mem::take(&mut self.unstored);
         let context = Arc::clone(&self.lane.context);
-        self.storing = Some(flush(context, self.lane.term.clone(), batch).boxed());
+        self.storing = Some(flush(context, Arc::clone(&self.lane.groups), batch).boxed());
     }
 
     pub(super) fn take_flushed(&mut self, flushed: Flushed) {
