@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flare_core::port::{Clock, Repository, Scan};
+use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, stream};
 
-use crate::delegate::delegate_repository;
+use crate::delegate::delegate_stores;
 
 /// A repository that counts its calls. Clones share the count.
 ///
@@ -20,18 +20,26 @@ pub struct CountingRepository {
     inner: Arc<dyn Repository>,
     tally: Arc<Mutex<Tally>>,
     slow: Option<(Duration, Arc<dyn Clock>)>,
+    max_batch: usize,
 }
 
 impl CountingRepository {
     /// Counts the calls of `inner`.
     pub fn new(inner: Arc<dyn Repository>) -> Self {
-        Self { inner, tally: Arc::default(), slow: None }
+        Self { inner, tally: Arc::default(), slow: None, max_batch: usize::MAX }
     }
 
     /// The same; every call takes this much longer, by this clock.
     #[must_use]
     pub fn slowed(mut self, time: Duration, clock: Arc<dyn Clock>) -> Self {
         self.slow = Some((time, clock));
+        self
+    }
+
+    /// The same; it asks for batches of no more than this. Larger ones it counts like others.
+    #[must_use]
+    pub fn taking(mut self, max_batch: usize) -> Self {
+        self.max_batch = max_batch;
         self
     }
 
@@ -115,7 +123,14 @@ impl fmt::Debug for CountingRepository {
     }
 }
 
-delegate_repository!(CountingRepository);
+delegate_stores!(CountingRepository);
+
+impl Repository for CountingRepository {
+    fn facts(&self) -> RepositoryFacts {
+        let facts = self.inner.facts();
+        RepositoryFacts::new(facts.max_batch.min(self.max_batch), facts.max_content)
+    }
+}
 
 /// Which calls were made, and how often. Shown as a table, most frequent first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

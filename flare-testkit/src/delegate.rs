@@ -45,8 +45,8 @@ macro_rules! delegate_store {
 }
 pub(crate) use delegate_store;
 
-/// Makes a wrapper a repository.
-macro_rules! delegate_repository {
+/// Makes a wrapper all five stores; their facts are its own business.
+macro_rules! delegate_stores {
     ($wrapper:ident) => {
         const _: () = {
             use flare_core::Result;
@@ -58,7 +58,7 @@ macro_rules! delegate_repository {
             use flare_core::port::{
                 ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentWrite,
                 EpochGrant, Listing, Member, OpenPartitions, Opened, Page, Pending, PendingQuery,
-                Replaced, Replay, Repository, RepositoryFacts, RowRemoval, RowUpdate, Scan,
+                Replaced, Replay, RowRemoval, RowUpdate, Scan,
                 Undispatched, WriteOutcome,
             };
 
@@ -159,13 +159,7 @@ macro_rules! delegate_repository {
                 spread {}
                 scan {}
             }
-
-            impl Repository for $wrapper {
-                fn facts(&self) -> RepositoryFacts {
-                    self.inner.facts()
-                }
-            }
         };
     };
 }
-pub(crate) use delegate_repository;
+pub(crate) use delegate_stores;

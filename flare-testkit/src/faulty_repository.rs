@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_core::Result;
-use flare_core::port::{Clock, Repository, Scan};
+use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, stream};
 
 use crate::FaultPlan;
 use crate::delay::Delay;
-use crate::delegate::delegate_repository;
+use crate::delegate::delegate_stores;
 
 /// The most items a scan gives before it breaks.
 const BREAKS_WITHIN: u64 = 8;
@@ -136,4 +136,10 @@ impl fmt::Debug for FaultyRepository {
     }
 }
 
-delegate_repository!(FaultyRepository);
+delegate_stores!(FaultyRepository);
+
+impl Repository for FaultyRepository {
+    fn facts(&self) -> RepositoryFacts {
+        self.inner.facts()
+    }
+}

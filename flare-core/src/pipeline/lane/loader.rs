@@ -37,9 +37,11 @@ pub(super) struct Load {
 pub(super) async fn load(lane: Lane, busy: Busy, limit: usize) -> Result<Load> {
     let repository = &lane.context.repository;
     let lanes = lane.subscription.spec.delivery().lanes();
-    let query = PendingQuery::new(lane.id.subscription, limit + busy.len())
+    // No more than a batch, unless so many are being worked on that little else would be seen.
+    let most = lane.context.batch_limit().max(busy.len() * 2);
+    let wanted = (busy.len() + limit).min(most);
+    let query = PendingQuery::new(lane.id.subscription, wanted)
         .buckets(BucketRange::of_lane(lane.id.shard, lanes));
-    let wanted = query.limit;
     let rows: Vec<Row> = repository.pending_rows(query).try_collect().await?;
     let now = lane.term.store_time(lane.context.now());
 

@@ -21,6 +21,12 @@ pub use subscriptions::{Member, Replaced, SubscriptionStore};
 
 /// The memory of Flare: its five stores, and what they can do.
 ///
+/// # What it costs
+/// Over a network a call is a round trip, so whoever calls asks for many things at once:
+/// `flare-core/tests/round_trips.rs` counts the calls from a put to the stored outcome and holds
+/// them to a fifth of one per delivery, in batches of a hundred. A backend should need one round
+/// trip for a batch, whatever number of items it has, and one for a scan that fits into a batch.
+///
 /// # What holds for all five
 /// - Every write is a single atomic conditional write on one record (or a batch of such): nothing
 ///   needs a transaction. Between two records of one call a crash may fall.
@@ -40,7 +46,7 @@ pub trait Repository:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepositoryFacts {
-    /// Items per batch call.
+    /// Items per batch call. Scans are none: a store reads them in parts of its own choice.
     pub max_batch: usize,
     /// Bytes of content per document.
     pub max_content: usize,

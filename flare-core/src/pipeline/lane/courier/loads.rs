@@ -11,20 +11,35 @@ use crate::model::{DocumentUrl, Timestamp, Version};
 use crate::pipeline::lane::loader::{Load, load};
 use crate::pipeline::stage::{chain, pause_after};
 
+/// The least and the most that a lane reads at a time.
+const LEAST: usize = 16;
+const MOST: usize = 512;
+
 impl Courier {
     /// What may be loaded or unstored at a time: enough to go on sending meanwhile.
-    pub(super) fn window(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         if self.ledger.health().is_probing() {
             return 1;
         }
-        let window = (self.concurrency() * 4).clamp(16, 512);
-        // More than the client allows in the time would only be read again.
+        (self.concurrency() * 4).clamp(LEAST, MOST)
+    }
+
+    /// What is loaded at a time: what is not sent while it is fresh would only be read again.
+    fn window(&self) -> usize {
+        let window = self.room().min(self.reach);
         self.pace.as_ref().map_or(window, |pace| window.min(pace.within(FRESH)))
+    }
+
+    /// Reads again what has waited too long, and of it a few times what was sent in that time.
+    pub(super) fn refresh(&mut self) {
+        let sent = self.loaded.saturating_sub(self.ready.len());
+        self.reach = (sent * 4).max(LEAST);
+        self.put_back();
     }
 
     pub(super) fn begin_load(&mut self) {
         let window = self.window();
-        let enough = self.ready.len() * 2 > window || self.unstored.len() > window;
+        let enough = self.ready.len() * 2 > window || self.unstored.len() > self.room();
         if !self.look || self.loading.is_some() || enough {
             return;
         }
@@ -77,6 +92,8 @@ impl Courier {
                 self.pass_over(row.key.url, row.wanted);
             }
         }
+        self.loaded = self.ready.len();
+        self.reach = self.reach.saturating_add(self.reach / 8);
     }
 
     /// Leaves a document that is being worked on to a look after that, if it is going to want one.

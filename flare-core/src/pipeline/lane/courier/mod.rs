@@ -15,7 +15,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, info_span, warn};
 
 use crate::error::Result;
-use crate::model::{Applied, Document, Row, Subscription, SubscriptionStatus, Timestamp};
+use crate::model::{
+    Applied, Document, DocumentUrl, Row, Subscription, SubscriptionStatus, Timestamp, Version,
+};
 use crate::observe;
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::Lane;
@@ -91,9 +93,13 @@ struct Courier {
     look: bool,
     /// What was stored while rows were being loaded, which took it for busy, and how far that
     /// settled it.
-    stored_meanwhile: Busy,
+    stored_meanwhile: HashMap<DocumentUrl, Option<Version>>,
     /// Look then at the latest.
     look_at: Timestamp,
+    /// What was ready after the last load.
+    loaded: usize,
+    /// What can be sent while it is fresh, as far as that is known.
+    reach: usize,
     load_failures: u32,
     store_failures: u32,
     suspend_failures: u32,
@@ -142,8 +148,10 @@ impl Courier {
             gather_until: Timestamp::EPOCH,
             busy: Busy::new(),
             look: true,
-            stored_meanwhile: Busy::new(),
+            stored_meanwhile: HashMap::new(),
             look_at,
+            loaded: 0,
+            reach: usize::MAX,
             load_failures: 0,
             store_failures: 0,
             suspend_failures: 0,

@@ -152,7 +152,7 @@ impl Courier {
             return None;
         }
         let last = self.ending || self.sending.is_empty() && self.ready.is_empty();
-        let many = self.unstored.len() * 2 >= self.window();
+        let many = self.unstored.len() * 2 >= self.room();
         Some(if last || many { Timestamp::EPOCH } else { self.gather_until })
     }
 

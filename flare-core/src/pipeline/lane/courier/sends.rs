@@ -47,7 +47,7 @@ impl Courier {
         loop {
             let free = self.concurrency().saturating_sub(self.sending.len());
             let wanted = free.min(self.ready.len());
-            if wanted == 0 || self.unstored.len() > self.window() {
+            if wanted == 0 || self.unstored.len() > self.room() {
                 // Places that are not needed any more are for others.
                 self.held = None;
                 return;
@@ -55,7 +55,7 @@ impl Courier {
             let outdated = |next: &Ready| self.lane.context.now() - next.read_at > FRESH;
             if self.ready.front().is_some_and(outdated) {
                 // Read again rather than sent outdated; all that waits is as old.
-                self.put_back();
+                self.refresh();
                 continue;
             }
             let now = self.lane.context.now();
