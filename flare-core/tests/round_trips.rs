@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use flare_core::model::DocumentChange;
 use flare_core::pipeline::Settings;
+use flare_core::port::Clock;
 use flare_testkit::{CountingRepository, Tally};
 use support::{World, few_slots, url};
 
@@ -167,6 +168,31 @@ async fn one_answer_is_stored_at_once_though_others_are_awaited() {
     world.put(2, 1).await;
     world.pass(Duration::ZERO).await;
     assert!(!world.row(client.id, 2).await.unwrap().is_pending(), "{}", counting.take());
+}
+
+/// Rows that are busy are passed over, and here nobody looks for them later by the clock.
+#[tokio::test]
+async fn what_changes_again_at_any_moment_is_told_without_another_wake_up() {
+    for store in [0, 1, 5].map(Duration::from_millis) {
+        let (mut world, counting) = counted(store, 1_000);
+        let random = Mutex::new(fastrand::Rng::with_seed(7));
+        world.delivery = world
+            .delivery
+            .clone()
+            .taking(move |_| Duration::from_millis(random.lock().unwrap().u64(0..20)));
+        subscribe(&world, 2).await;
+        world.start();
+        for pause in 0..120 {
+            for later in [1, 2] {
+                world.in_time(world.put(1, pause * 2 + later)).await;
+                world.pass(Duration::from_micros(pause as u64 * 250)).await;
+            }
+            let before = world.clock.now();
+            world.settled().await;
+            let took = world.clock.now() - before;
+            assert!(took <= Duration::from_secs(1), "{took:?}\n{}", counting.tally());
+        }
+    }
 }
 
 #[tokio::test]
