@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::port::{Lease, Queue, Repository};
+use crate::port::{Lease, Queue, Repository, Upkeep};
 
 /// The ports a backend brings. Those it leaves out come from somewhere else.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,8 @@ pub struct Backend {
     pub queue: Option<Arc<dyn Queue>>,
     /// Who works which lanes.
     pub lease: Option<Arc<dyn Lease>>,
+    /// What keeps its stores in order.
+    pub upkeep: Vec<Arc<dyn Upkeep>>,
 }
 
 impl Backend {
@@ -28,6 +30,14 @@ impl Backend {
         queue: Arc<dyn Queue>,
         lease: Arc<dyn Lease>,
     ) -> Self {
-        Self { repository: Some(repository), queue: Some(queue), lease: Some(lease) }
+        let (repository, queue, lease) = (Some(repository), Some(queue), Some(lease));
+        Self { repository, queue, lease, upkeep: Vec::new() }
+    }
+
+    /// The same, with something more that keeps its stores in order.
+    #[must_use]
+    pub fn upkeep(mut self, upkeep: Arc<dyn Upkeep>) -> Self {
+        self.upkeep.push(upkeep);
+        self
     }
 }

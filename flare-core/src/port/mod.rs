@@ -10,6 +10,7 @@
 //! | [`Lease`] | agree on who is there and who does what | L |
 //! | [`Delivery`] | make one attempt to tell a client | D |
 //! | [`Clock`] | tell the time and wait | C |
+//! | [`Upkeep`] | keep a store in order, step by step | U |
 //!
 //! Calls that take a `Vec` are batches: one result per item, in the items' order, and an item
 //! that fails says nothing about the others. Callers keep batches within the backend's facts.
@@ -23,6 +24,7 @@ mod lease;
 mod page;
 mod queue;
 mod repository;
+mod upkeep;
 
 pub use clock::{Clock, SystemClock};
 pub use delivery::{Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter};
@@ -41,6 +43,7 @@ pub use repository::{
     Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
     SubscriptionStore, Undispatched, WriteOutcome,
 };
+pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep};
 
 use futures::stream::BoxStream;
 
