@@ -5,11 +5,12 @@ mod lease;
 mod queue;
 mod repository;
 mod time;
+mod upkeep;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use flare_core::Backend;
-use flare_core::port::{Clock, SystemClock};
+use flare_core::port::{Clock, Part, SystemClock};
 
 pub use config::MemoryConfig;
 pub use lease::MemoryLease;
@@ -17,6 +18,7 @@ pub use queue::MemoryQueue;
 pub use repository::MemoryRepository;
 
 use time::StoreTime;
+use upkeep::NoUpkeep;
 
 /// The name errors carry.
 const BACKEND: &str = "memory";
@@ -71,7 +73,10 @@ impl MemoryBackend {
 
 impl From<MemoryBackend> for Backend {
     fn from(memory: MemoryBackend) -> Self {
-        Self::new(memory.repository, memory.queue, memory.lease)
+        let backend = Self::new(memory.repository, memory.queue, memory.lease);
+        Part::ALL
+            .into_iter()
+            .fold(backend, |backend, part| backend.upkeep(Arc::new(NoUpkeep(part))))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod model;
 pub mod observe;
 pub mod pipeline;
 pub mod port;
+pub mod upkeep;
 
 pub use app::{Backend, Flare, FlareBuilder, NodeReport, Runtime};
 pub use error::{Error, ErrorKind, Result, Retry};

@@ -18,8 +18,10 @@ mod passing;
 pub mod queue;
 mod recording;
 pub mod repository;
+mod scripted_upkeep;
 mod subject;
 mod suite;
+pub mod upkeep;
 
 pub use clock::ManualClock;
 pub use counting_repository::{Calls, CountingRepository, Tally};
@@ -30,5 +32,6 @@ pub use faulty_repository::FaultyRepository;
 pub use http_answer::Answer;
 pub use http_target::{HttpTarget, RawRequest};
 pub use recording::{Recorded, RecordingDelivery};
+pub use scripted_upkeep::ScriptedUpkeep;
 pub use subject::{Fixture, Subject};
 pub use suite::{Clause, run};

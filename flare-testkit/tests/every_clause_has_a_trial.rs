@@ -68,6 +68,7 @@ complete! {
     documents: "RD" in flare_testkit::repository::CLAUSES;
     rows: "RR" in flare_testkit::repository::CLAUSES;
     jobs: "RJ" in flare_testkit::repository::CLAUSES;
+    upkeep: "U" in flare_testkit::upkeep::CLAUSES;
 }
 
 /// A clause listed twice, or out of order, is a mistake of the suite's.
@@ -76,7 +77,8 @@ fn trials_are_named_once() {
     let names = (flare_testkit::queue::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::lease::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::delivery::CLAUSES.iter().map(|clause| clause.name))
-        .chain(flare_testkit::repository::CLAUSES.iter().map(|clause| clause.name));
+        .chain(flare_testkit::repository::CLAUSES.iter().map(|clause| clause.name))
+        .chain(flare_testkit::upkeep::CLAUSES.iter().map(|clause| clause.name));
     let names: Vec<_> = names.collect();
     assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
 }

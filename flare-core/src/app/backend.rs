@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::port::{Lease, Queue, Repository, Upkeep};
+use crate::upkeep::{Caretaker, QueueUpkeep};
 
 /// The ports a backend brings. Those it leaves out come from somewhere else.
 #[derive(Debug, Clone, Default)]
@@ -39,5 +40,21 @@ impl Backend {
     pub fn upkeep(mut self, upkeep: Arc<dyn Upkeep>) -> Self {
         self.upkeep.push(upkeep);
         self
+    }
+
+    /// The same, with its queues kept in order by what its repository knows; `name` is that of the
+    /// queue's backend. One that lacks either is left as it is.
+    #[must_use]
+    pub fn queue_upkeep(self, name: &'static str) -> Self {
+        let (Some(queue), Some(repository)) = (&self.queue, &self.repository) else {
+            return self;
+        };
+        let upkeep = QueueUpkeep::new(name, Arc::clone(queue), Arc::clone(repository));
+        self.upkeep(Arc::new(upkeep))
+    }
+
+    /// Plans and applies what its stores lack.
+    pub fn caretaker(&self) -> Caretaker {
+        Caretaker::new(self.upkeep.clone())
     }
 }

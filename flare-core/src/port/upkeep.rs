@@ -25,7 +25,7 @@ use crate::model::Invalid;
 /// - **U3** Applying a step again is [`StepOutcome::NotNeeded`] and changes nothing; several
 ///   callers that apply the same steps at once do no harm, and none of them fails for it.
 /// - **U4** Once all steps of a plan are applied in their order a new plan of the same purpose is
-///   empty. Once that was done for every purpose, no purpose has any step.
+///   empty.
 /// - **U5** A cleanup lists nothing that is in use, nothing that a setup or fixup would bring back,
 ///   and nothing that is not Flare's.
 /// - **U6** A step is known by its id. One that this backend could not have planned for that

@@ -1,0 +1,37 @@
+//! Takes the question what memory lacks; gives nothing: it begins empty, makes what it needs, and
+//! is gone with its process, so that nothing could be prepared in it or left behind.
+
+use async_trait::async_trait;
+use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
+use flare_core::{Error, ErrorKind, Result};
+
+use crate::BACKEND;
+
+/// Upkeep of a part that needs none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoUpkeep(pub(crate) Part);
+
+#[async_trait]
+impl Upkeep for NoUpkeep {
+    fn part(&self) -> Part {
+        self.0
+    }
+
+    fn backend(&self) -> &'static str {
+        BACKEND
+    }
+
+    async fn plan(&self, _purpose: Purpose) -> Result<Vec<Step>> {
+        Ok(Vec::new())
+    }
+
+    async fn apply(
+        &self,
+        _purpose: Purpose,
+        _step: &Step,
+        _progress: &dyn StepProgress,
+    ) -> Result<StepOutcome> {
+        let error = Error::new(ErrorKind::Invalid, "apply").backend(BACKEND).field("step");
+        Err(error.detail("memory needs no upkeep, so this was never planned"))
+    }
+}

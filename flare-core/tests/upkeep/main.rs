@@ -1,0 +1,7 @@
+//! Stores kept in order: how plans are applied, and the queues of any backend.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod apply;
+mod queues;
+mod worlds;
