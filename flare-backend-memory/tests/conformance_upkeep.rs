@@ -1,5 +1,7 @@
 //! The upkeep of memory keeps every clause of the contract, having nothing to do.
 
+#![allow(clippy::expect_used, reason = "it is a test")]
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

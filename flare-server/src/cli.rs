@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use flare_core::port::Purpose;
+
 use crate::config::{Config, Layers};
 use crate::failure::Failure;
-use crate::{start, status, version};
+use crate::{start, status, upkeep, version};
 
 /// Tells clients when documents change.
 ///
@@ -24,6 +26,12 @@ struct Cli {
 enum Command {
     /// Run the server until SIGTERM or ctrl-c, then drain.
     Start(Source),
+    /// Create all that the stores need, and bring what they hold to the format of this version.
+    Setup(upkeep::Wish),
+    /// Create again what is missing in the stores, and put right what is wrong.
+    Fixup(upkeep::Wish),
+    /// Remove from the stores what belongs to nothing.
+    Cleanup(upkeep::Wish),
     /// Ask a running server how it and its subscriptions are doing.
     Status(status::Question),
     /// Print the configuration in effect as TOML, secrets masked.
@@ -33,8 +41,8 @@ enum Command {
 }
 
 /// Where the configuration comes from: flags beat the environment, which beats the file.
-#[derive(Debug, Args)]
-struct Source {
+#[derive(Debug, Default, Args)]
+pub(crate) struct Source {
     /// Read this file; without it every key has its default.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -50,7 +58,7 @@ struct Source {
 }
 
 impl Source {
-    fn read(&self) -> Result<Config, Failure> {
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
         let mut layers = Layers::new()?;
         if let Some(file) = &self.config {
             layers = layers.file(file)?;
@@ -78,6 +86,9 @@ impl Source {
 pub fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Start(source) => source.read().and_then(|config| start::start(&config)),
+        Command::Setup(wish) => upkeep::carry_out(Purpose::Setup, &wish),
+        Command::Fixup(wish) => upkeep::carry_out(Purpose::Fixup, &wish),
+        Command::Cleanup(wish) => upkeep::carry_out(Purpose::Cleanup, &wish),
         Command::Status(question) => status::ask(&question),
         Command::Config(source) => source.read().and_then(|config| show(&config)),
         Command::Version => {

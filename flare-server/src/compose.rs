@@ -27,7 +27,9 @@ pub(crate) fn flare(config: &Config) -> Result<(Flare, Runtime), Failure> {
     built.map_err(|error| Failure::because("cannot put Flare together", error))
 }
 
-fn backend(config: &Config) -> Backend {
+/// The stores the configuration names, with what keeps them in order. A queue that outlives the
+/// process is kept too: `Backend::queue_upkeep`.
+pub(crate) fn backend(config: &Config) -> Backend {
     match (config.repository.engine, config.queue.engine, config.lease.engine) {
         (Engine::Memory, Engine::Memory, Engine::Memory) => {
             let most = usize::try_from(config.http.server.body_limit).unwrap_or(usize::MAX);

@@ -14,6 +14,7 @@ mod stall;
 mod start;
 mod status;
 mod table;
+mod upkeep;
 pub mod version;
 
 pub use cli::run;
