@@ -2,8 +2,8 @@
 //! is gone with its process, so that nothing could be prepared in it or left behind.
 
 use async_trait::async_trait;
+use flare_core::Result;
 use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
-use flare_core::{Error, ErrorKind, Result};
 
 use crate::BACKEND;
 
@@ -28,10 +28,9 @@ impl Upkeep for NoUpkeep {
     async fn apply(
         &self,
         _purpose: Purpose,
-        _step: &Step,
+        step: &Step,
         _progress: &dyn StepProgress,
     ) -> Result<StepOutcome> {
-        let error = Error::new(ErrorKind::Invalid, "apply").backend(BACKEND).field("step");
-        Err(error.detail("memory needs no upkeep, so this was never planned"))
+        Err(step.refused(BACKEND))
     }
 }

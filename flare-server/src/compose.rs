@@ -27,8 +27,8 @@ pub(crate) fn flare(config: &Config) -> Result<(Flare, Runtime), Failure> {
     built.map_err(|error| Failure::because("cannot put Flare together", error))
 }
 
-/// The stores the configuration names, with what keeps them in order. A queue that outlives the
-/// process is kept too: `Backend::queue_upkeep`.
+/// The stores the configuration names, with what keeps them in order. Engines are mixed by
+/// `Backend::with`; a queue that outlives the process is kept by `Backend::queue_upkeep`.
 pub(crate) fn backend(config: &Config) -> Backend {
     match (config.repository.engine, config.queue.engine, config.lease.engine) {
         (Engine::Memory, Engine::Memory, Engine::Memory) => {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
-use flare_core::{Error, ErrorKind, Result};
+use flare_core::{Error, Result};
 
 /// An upkeep of nothing that does as it is told.
 ///
@@ -103,8 +103,7 @@ impl Upkeep for ScriptedUpkeep {
         let mut state = self.state();
         let mut known = state.steps.iter();
         if !known.any(|(planned_for, known)| *planned_for == purpose && known.id == step.id) {
-            let error = Error::new(ErrorKind::Invalid, "apply").backend(self.backend);
-            return Err(error.field("step").detail("was never planned"));
+            return Err(step.refused(self.backend));
         }
         if state.settled.contains(&step.id) {
             return Ok(StepOutcome::NotNeeded);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::port::{Lease, Queue, Repository, Upkeep};
+use crate::port::{Lease, Part, Queue, Repository, Upkeep};
 use crate::upkeep::{Caretaker, QueueUpkeep};
 
 /// The ports a backend brings. Those it leaves out come from somewhere else.
@@ -33,6 +33,19 @@ impl Backend {
     ) -> Self {
         let (repository, queue, lease) = (Some(repository), Some(queue), Some(lease));
         Self { repository, queue, lease, upkeep: Vec::new() }
+    }
+
+    /// The same, with this part, and what keeps it in order, from another backend.
+    #[must_use]
+    pub fn with(mut self, part: Part, from: &Self) -> Self {
+        match part {
+            Part::Repository => self.repository.clone_from(&from.repository),
+            Part::Queue => self.queue.clone_from(&from.queue),
+            Part::Lease => self.lease.clone_from(&from.lease),
+        }
+        self.upkeep.retain(|upkeep| upkeep.part() != part);
+        self.upkeep.extend(from.upkeep.iter().filter(|upkeep| upkeep.part() == part).cloned());
+        self
     }
 
     /// The same, with something more that keeps its stores in order.

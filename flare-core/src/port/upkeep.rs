@@ -7,7 +7,7 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Invalid;
 
 /// Keeps what a backend needs in its store (collections, indexes, queues, migrations) in order.
@@ -29,8 +29,8 @@ use crate::model::Invalid;
 /// - **U5** A cleanup lists nothing that is in use, nothing that a setup or fixup would bring back,
 ///   and nothing that is not Flare's.
 /// - **U6** A step is known by its id. One that this backend could not have planned for that
-///   purpose (somebody else's, another purpose's, made up) is
-///   [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) and changes nothing.
+///   purpose (somebody else's, another purpose's, made up) is [`ErrorKind::Invalid`], as
+///   [`Step::refused`] makes it, and changes nothing.
 /// - **U7** A step with an amount says how far it is, at least once before it is
 ///   [`StepOutcome::Done`]. What it says never falls, and never exceeds the total.
 ///
@@ -230,6 +230,12 @@ impl Step {
     pub fn amount(mut self, amount: u64) -> Self {
         self.amount = Some(amount);
         self
+    }
+
+    /// What a backend answers that could not have planned this step (U6).
+    pub fn refused(&self, backend: &'static str) -> Error {
+        let detail = format!("{:?} is no step that could have been planned", self.id);
+        Error::new(ErrorKind::Invalid, "apply").backend(backend).field("step").detail(detail)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::TryStreamExt;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::model::{LaneId, SubscriptionId};
 use crate::port::{
     Part, Purpose, Queue, QueueName, Repository, Step, StepOutcome, StepProgress, Upkeep,
@@ -89,7 +89,7 @@ impl QueueUpkeep {
         let mut stages = STAGES.into_iter();
         let (queue, _) = stages
             .find(|(queue, reason)| creation(queue, reason).id == step.id)
-            .ok_or_else(|| self.unknown(step))?;
+            .ok_or_else(|| step.refused(self.backend))?;
         if self.exists(&queue).await? {
             return Ok(StepOutcome::NotNeeded);
         }
@@ -100,7 +100,7 @@ impl QueueUpkeep {
     /// No queue deletes on a condition, so the look at the subscription is the last thing before it.
     /// A lane that begins in between gets its queue back when it first uses it.
     async fn delete(&self, step: &Step) -> Result<StepOutcome> {
-        let lane = lane_of(step).ok_or_else(|| self.unknown(step))?;
+        let lane = lane_of(step).ok_or_else(|| step.refused(self.backend))?;
         let queue = QueueName::Lane(lane);
         if !self.exists(&queue).await? {
             return Ok(StepOutcome::NotNeeded);
@@ -112,11 +112,6 @@ impl QueueUpkeep {
         }
         self.queue.delete(&queue).await?;
         Ok(StepOutcome::Done)
-    }
-
-    fn unknown(&self, step: &Step) -> Error {
-        let detail = format!("{:?} is no step of this purpose", step.id);
-        Error::new(ErrorKind::Invalid, "apply").backend(self.backend).field("step").detail(detail)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use flare_core::port::{Part, Purpose, Step, StepKind, StepOutcome};
+use flare_backend_memory::MemoryBackend;
+use flare_core::port::{Part, Purpose, Queue, Step, StepKind, StepOutcome};
 use flare_core::upkeep::{Caretaker, Observer, PartPlan, Plan, Report, StepResult};
 use flare_core::{Backend, Error, ErrorKind};
 use flare_testkit::ScriptedUpkeep;
@@ -172,6 +173,26 @@ async fn two_that_keep_the_same_part_are_shown_as_one() {
     assert_eq!(ids(&plan), ["create collection", "create spread"]);
     assert_eq!(caretaker.apply(&plan, &()).await.unwrap().done(), 2);
     assert_eq!((one.applied().len(), other.applied().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_part_of_another_backend_brings_its_own_upkeep_and_no_other() {
+    let backend = |name| {
+        Part::ALL.into_iter().fold(Backend::from(MemoryBackend::new()), |backend, part| {
+            backend.upkeep(Arc::new(ScriptedUpkeep::new(part, name)))
+        })
+    };
+    let (one, other) = (backend("one"), backend("other"));
+    let mixed = one.clone().with(Part::Queue, &other);
+    let same = |a: &Arc<dyn Queue>, b: &Arc<dyn Queue>| Arc::ptr_eq(a, b);
+    assert!(mixed.queue.as_ref().zip(other.queue.as_ref()).is_some_and(|(a, b)| same(a, b)));
+    let plan = mixed.caretaker().plan(Purpose::Setup, &Part::ALL).await.unwrap();
+    let parts = |part| plan.parts.iter().filter(move |kept| kept.part == part);
+    let names = |part| parts(part).map(|kept| kept.backend).collect::<Vec<_>>();
+    assert_eq!(names(Part::Repository), ["memory", "one"]);
+    assert_eq!(names(Part::Queue), ["memory", "other"]);
+    assert_eq!(names(Part::Lease), ["memory", "one"]);
+    assert!(one.with(Part::Queue, &Backend::none()).queue.is_none());
 }
 
 #[derive(Default)]

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_backend_memory::MemoryBackend;
-use flare_core::Backend;
-use flare_core::model::{LaneId, Subscription, SubscriptionId, SubscriptionSpec, Timestamp};
+use flare_core::model::{
+    LaneId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus,
+    Timestamp,
+};
 use flare_core::port::{
     Part, Purpose, Queue, QueueName, Step, StepOutcome, SubscriptionStore, Upkeep,
 };
 use flare_core::upkeep::{QueueUpkeep, StepResult};
+use flare_core::{Backend, ErrorKind};
 use flare_testkit::Fixture;
 use futures::TryStreamExt;
 
@@ -30,7 +33,7 @@ pub(crate) fn upkeep(memory: &MemoryBackend) -> QueueUpkeep {
 pub(crate) async fn subscribe(memory: &MemoryBackend, number: u8, lanes: u16) {
     let spec = SubscriptionSpec::post(format!("https://client.example/{number}"));
     let spec = spec.concurrency(64).lanes(lanes.into()).build().unwrap();
-    let resource = flare_core::model::ResourceId::from_bytes([0; 16]);
+    let resource = ResourceId::from_bytes([0; 16]);
     let subscription = Subscription::new(id(number), resource, spec, Timestamp::EPOCH);
     memory.repository().insert_subscription(subscription, 100).await.unwrap();
 }
@@ -119,6 +122,21 @@ async fn a_lane_that_is_in_use_again_keeps_its_queue() {
 }
 
 #[tokio::test]
+async fn a_subscription_that_is_being_deleted_keeps_its_queues_until_it_is_gone() {
+    let memory = MemoryBackend::new();
+    subscribe(&memory, 1, 1).await;
+    create(&memory, [lane(1, 0)]).await;
+    let repository = memory.repository();
+    let mut subscription = repository.subscription(id(1)).await.unwrap().unwrap();
+    subscription.status = SubscriptionStatus::Deleting;
+    let generation = subscription.generation;
+    repository.replace_subscription(generation, subscription).await.unwrap();
+    assert_eq!(subjects(&memory, Purpose::Cleanup).await, [""; 0]);
+    repository.remove_subscription(id(1)).await.unwrap();
+    assert_eq!(subjects(&memory, Purpose::Cleanup).await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_plan_from_before_a_change_of_lanes_deletes_nothing() {
     let memory = MemoryBackend::new();
     subscribe(&memory, 1, 2).await;
@@ -148,7 +166,7 @@ async fn steps_that_it_could_not_have_planned_delete_nothing() {
     ] {
         let step = Step::delete(subject, "made up").planned_from(state);
         let error = upkeep.apply(Purpose::Cleanup, &step, &()).await.unwrap_err();
-        assert_eq!(error.kind(), flare_core::ErrorKind::Invalid, "{}", step.id);
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{}", step.id);
         assert_eq!(error.field_name(), Some("step"));
     }
     assert_eq!(queues(&memory).await, there);
