@@ -21,6 +21,7 @@ pub mod repository;
 mod scripted_upkeep;
 mod subject;
 mod suite;
+mod trials;
 pub mod upkeep;
 
 pub use clock::ManualClock;
@@ -35,3 +36,4 @@ pub use recording::{Recorded, RecordingDelivery};
 pub use scripted_upkeep::ScriptedUpkeep;
 pub use subject::{Fixture, Subject};
 pub use suite::{Clause, run};
+pub use trials::{Service, Trials};

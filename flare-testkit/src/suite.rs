@@ -37,16 +37,21 @@ pub fn run<F: Fixture, R>(fixture: F, clause: impl FnOnce(Subject<F::Port>) -> R
 where
     R: Future<Output = ()>,
 {
-    // Several threads, so that writers that race in a clause really do.
+    block_on(async {
+        let (subject, _guard) = Subject::open(fixture).await;
+        tokio::time::timeout(LIMIT, clause(subject)).await.expect("the clause ends in time");
+    });
+}
+
+/// Runs a test to its end.
+pub(crate) fn block_on(test: impl Future<Output = ()>) {
+    // Several threads, so that writers that race in a test really do.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime can be started");
-    runtime.block_on(async {
-        let (subject, _guard) = Subject::open(fixture).await;
-        tokio::time::timeout(LIMIT, clause(subject)).await.expect("the clause ends in time");
-    });
+    runtime.block_on(test);
 }
 
 /// Makes a suite out of clauses: the macro that turns them into tests, and the list of them.

@@ -88,14 +88,20 @@ pub struct Member {
 }
 
 impl Member {
+    /// A member as a backend hands it out.
+    pub const fn new(
+        subscription: SubscriptionId,
+        generation: Generation,
+        status: SubscriptionStatus,
+        lanes: u16,
+    ) -> Self {
+        Self { subscription, generation, status, lanes }
+    }
+
     /// What spread has to know of a subscription.
     pub fn of(subscription: &Subscription) -> Self {
-        Self {
-            subscription: subscription.id,
-            generation: subscription.generation,
-            status: subscription.status,
-            lanes: subscription.spec.delivery().lanes(),
-        }
+        let lanes = subscription.spec.delivery().lanes();
+        Self::new(subscription.id, subscription.generation, subscription.status, lanes)
     }
 }
 

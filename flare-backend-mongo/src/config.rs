@@ -1,0 +1,236 @@
+//! Takes where the database is and how careful to be with it; gives what the driver needs, or the
+//! setting that is wrong.
+
+use std::time::Duration;
+
+use flare_core::{Error, ErrorKind, Result};
+use mongodb::options::{
+    Acknowledgment, ClientOptions, Credential, ReadConcern, ReadPreference, SelectionCriteria,
+    WriteConcern,
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{BACKEND, Commands};
+
+/// The database, unless the URI or [`MongoConfig::database`] names another.
+const DATABASE: &str = "flare";
+
+/// How to reach MongoDB, and how careful to be with what is kept there.
+///
+/// ```
+/// use std::time::Duration;
+/// use flare_backend_mongo::MongoConfig;
+///
+/// let config = MongoConfig::new("mongodb://db-1,db-2,db-3/?replicaSet=rs0")
+///     .database("orders")
+///     .timeout(Duration::from_secs(5));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct MongoConfig {
+    uri: SecretString,
+    database: Option<String>,
+    username: Option<String>,
+    password: Option<SecretString>,
+    replica_set: Option<String>,
+    pool_limit: Option<u32>,
+    pub(crate) timeout: Duration,
+    writes: Writes,
+    reads: Reads,
+    pub(crate) create_missing: bool,
+    pub(crate) poll_every: Duration,
+    pub(crate) single_writes: bool,
+    commands: Option<Commands>,
+}
+
+/// How many members must have a write before it counts as stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Writes {
+    /// Most members, journaled: survives the loss of any minority. The default.
+    Majority,
+    /// This many members, journaled. Fewer than most may lose what was accepted.
+    Members(u32),
+}
+
+/// What reads may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reads {
+    /// Only what most members have, read from the primary. The default.
+    Majority,
+    /// What the primary has, even if it could still be rolled back.
+    Local,
+    /// As `Majority`, and the primary makes sure that it still is one. Slow.
+    Linearizable,
+}
+
+impl MongoConfig {
+    /// The database server, or servers, at a `mongodb://` or `mongodb+srv://` URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self {
+            uri: SecretString::from(uri.into()),
+            database: None,
+            username: None,
+            password: None,
+            replica_set: None,
+            pool_limit: None,
+            timeout: Duration::from_secs(10),
+            writes: Writes::Majority,
+            reads: Reads::Majority,
+            create_missing: false,
+            poll_every: Duration::from_millis(100),
+            single_writes: false,
+            commands: None,
+        }
+    }
+
+    /// Uses this database instead of the one in the URI (or `flare`).
+    pub fn database(mut self, name: impl Into<String>) -> Self {
+        self.database = Some(name.into());
+        self
+    }
+
+    /// Signs in as this user, instead of the one in the URI.
+    pub fn credentials(mut self, username: impl Into<String>, password: impl Into<String>) -> Self {
+        self.username = Some(username.into());
+        self.password = Some(SecretString::from(password.into()));
+        self
+    }
+
+    /// Insists on this replica set.
+    pub fn replica_set(mut self, name: impl Into<String>) -> Self {
+        self.replica_set = Some(name.into());
+        self
+    }
+
+    /// At most this many connections per server.
+    pub fn pool_limit(mut self, connections: u32) -> Self {
+        self.pool_limit = Some(connections);
+        self
+    }
+
+    /// How long a call may take, waiting for a server included (10 s).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many members must have a write before it counts as stored.
+    pub fn writes(mut self, writes: Writes) -> Self {
+        self.writes = writes;
+        self
+    }
+
+    /// What reads may see.
+    pub fn reads(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    /// Creates collections and indexes at connect where there are none yet, as `flare setup` does.
+    /// Without it a database that is not set up is refused.
+    pub fn create_missing(mut self) -> Self {
+        self.create_missing = true;
+        self
+    }
+
+    /// How often queue and leases look for news where the server has no change streams (100 ms).
+    pub fn poll_every(mut self, pause: Duration) -> Self {
+        self.poll_every = pause;
+        self
+    }
+
+    /// Writes the items of a batch one by one, side by side, as is done anyway on servers before
+    /// 8.0, which have no `bulkWrite` command.
+    pub fn single_writes(mut self) -> Self {
+        self.single_writes = true;
+        self
+    }
+
+    /// Counts the commands that are sent.
+    pub fn commands(mut self, commands: &Commands) -> Self {
+        self.commands = Some(commands.clone());
+        self
+    }
+
+    /// The driver's options and the name of the database.
+    pub(crate) async fn options(&self) -> Result<(ClientOptions, String)> {
+        self.check()?;
+        let parsed = ClientOptions::parse(self.uri.expose_secret()).await;
+        let mut options = parsed.map_err(|error| {
+            refused("uri", format!("is no MongoDB address: {}", *error.kind)).source(error)
+        })?;
+        if let Some(username) = &self.username {
+            let mut credential = options.credential.take().unwrap_or_default();
+            credential.username = Some(username.clone());
+            credential.password = self.password.as_ref().map(|it| it.expose_secret().to_owned());
+            options.credential = Some(credential);
+        }
+        if let Some(Credential { password: Some(_), username: None, .. }) = options.credential {
+            return Err(refused("username", "is missing, though there is a password"));
+        }
+        if let Some(name) = &self.replica_set {
+            options.repl_set_name = Some(name.clone());
+        }
+        if self.pool_limit.is_some() {
+            options.max_pool_size = self.pool_limit;
+        }
+        options.app_name.get_or_insert_with(|| "flare".to_owned());
+        // A little less than a call may take, so that it still learns why nobody was found.
+        options.server_selection_timeout = Some(self.timeout.mul_f64(0.9));
+        options.connect_timeout = Some(self.timeout);
+        options.write_concern = Some(self.write_concern());
+        options.read_concern = Some(match self.reads {
+            Reads::Majority => ReadConcern::majority(),
+            Reads::Local => ReadConcern::local(),
+            Reads::Linearizable => ReadConcern::linearizable(),
+        });
+        // Rows and documents are read right after they were written: a secondary may not have them.
+        options.selection_criteria =
+            Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+        options.command_event_handler = self.commands.as_ref().map(Commands::handler);
+        let database = self.database.clone().or_else(|| options.default_database.clone());
+        Ok((options, database.unwrap_or_else(|| DATABASE.to_owned())))
+    }
+
+    fn write_concern(&self) -> WriteConcern {
+        let members = match self.writes {
+            Writes::Majority => Acknowledgment::Majority,
+            Writes::Members(members) => Acknowledgment::Nodes(members),
+        };
+        // A write that waits for members that are away must end, too.
+        WriteConcern::builder().w(members).journal(true).w_timeout(self.timeout).build()
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.timeout.is_zero() {
+            return Err(refused("timeout", "must be longer than nothing"));
+        }
+        if self.poll_every.is_zero() {
+            return Err(refused("poll-every", "must be longer than nothing"));
+        }
+        if self.pool_limit == Some(0) {
+            return Err(refused("pool-limit", "must be at least 1"));
+        }
+        if self.writes == Writes::Members(0) {
+            return Err(refused("writes", "must wait for at least one member"));
+        }
+        match &self.database {
+            Some(name) if !is_database_name(name) => {
+                let reason = "must be 1 to 63 bytes without / \\ . \" $ * < > : | ? or spaces";
+                Err(refused("database", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_database_name(name: &str) -> bool {
+    let forbidden = |c: char| c.is_whitespace() || c.is_control() || r#"/\."$*<>:|?"#.contains(c);
+    (1..=63).contains(&name.len()) && !name.contains(forbidden)
+}
+
+fn refused(field: &'static str, reason: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+}

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod bulk;
+mod commands;
+mod config;
+mod connection;
+mod error;
+mod lease;
+mod queue;
+mod read;
+mod record;
+mod repository;
+mod schema;
+
+pub use backend::MongoBackend;
+pub use commands::Commands;
+pub use config::{MongoConfig, Reads, Writes};
+pub use lease::MongoLease;
+pub use queue::MongoQueue;
+pub use repository::MongoRepository;
+
+/// The name errors carry.
+const BACKEND: &str = "mongodb";

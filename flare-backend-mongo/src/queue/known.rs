@@ -1,0 +1,134 @@
+//! Takes which queues were seen, when, and what the server's clock said; gives whether one is to be
+//! looked for again, and what that clock says by now.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flare_core::port::QueueName;
+
+/// How long a queue that was seen is taken to be there. What is sent within this time of its
+/// deletion by another process is lost with it, as if it had been sent before.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+/// More queues than this are not remembered.
+const MOST: usize = 10_000;
+
+/// The queues that were there lately, so that sends need not ask each time.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<QueueName, Sight>>);
+
+/// A queue was there. Times are of a clock of ours that only goes forwards, but for the server's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    /// When the server was asked.
+    pub(super) asked: Duration,
+    /// When it had answered.
+    pub(super) answered: Duration,
+    /// What its clock said in between, in nanoseconds.
+    pub(super) server: i64,
+}
+
+/// What the server's clock says: no less than `earliest`, no more than `latest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServerTime {
+    pub(super) earliest: i64,
+    pub(super) latest: i64,
+}
+
+impl Sight {
+    pub(super) fn server_time(&self, now: Duration) -> ServerTime {
+        let since = |then| self.server.saturating_add(nanos(now.saturating_sub(then)));
+        ServerTime { earliest: since(self.answered), latest: since(self.asked) }
+    }
+}
+
+impl ServerTime {
+    /// When `pause` will have passed: never in the future without one, never early with one.
+    pub(super) fn after(self, pause: Duration) -> i64 {
+        if pause.is_zero() { self.earliest } else { self.latest.saturating_add(nanos(pause)) }
+    }
+}
+
+impl Known {
+    /// The server's time, if the queue was there so lately that it still is.
+    pub(super) fn server_time(&self, queue: &QueueName, now: Duration) -> Option<ServerTime> {
+        let sight = self.lock().get(queue).copied().filter(|it| is_fresh(it, now));
+        sight.map(|it| it.server_time(now))
+    }
+
+    pub(super) fn saw(&self, queue: &QueueName, sight: Sight) {
+        let mut known = self.lock();
+        if known.len() >= MOST {
+            known.retain(|_, it| is_fresh(it, sight.asked));
+        }
+        if known.len() < MOST {
+            known.insert(queue.clone(), sight);
+        }
+    }
+
+    pub(super) fn forget(&self, queue: &QueueName) {
+        self.lock().remove(queue);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueueName, Sight>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_fresh(sight: &Sight, now: Duration) -> bool {
+    now.saturating_sub(sight.asked) < TRUSTED_FOR
+}
+
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUEUE: QueueName = QueueName::Slot(1);
+    const MILLI: Duration = Duration::from_millis(1);
+    const START: Duration = Duration::from_secs(100);
+
+    fn sight() -> Sight {
+        Sight { asked: START, answered: START + 2 * MILLI, server: 5_000_000_000 }
+    }
+
+    #[test]
+    fn a_queue_is_trusted_for_a_while_after_it_was_seen() {
+        let known = Known::default();
+        assert_eq!(known.server_time(&QUEUE, START), None);
+        known.saw(&QUEUE, sight());
+        assert!(known.server_time(&QUEUE, START + MILLI).is_some());
+        assert_eq!(known.server_time(&QUEUE, START + TRUSTED_FOR), None);
+    }
+
+    #[test]
+    fn a_queue_that_was_deleted_here_is_not_trusted() {
+        let known = Known::default();
+        known.saw(&QUEUE, sight());
+        known.forget(&QUEUE);
+        assert_eq!(known.server_time(&QUEUE, START), None);
+    }
+
+    #[test]
+    fn the_servers_time_goes_on_within_what_the_answer_took() {
+        let time = sight().server_time(START + 10 * MILLI);
+        assert_eq!(time, ServerTime { earliest: 5_008_000_000, latest: 5_010_000_000 });
+        assert_eq!(time.after(Duration::ZERO), 5_008_000_000);
+        assert_eq!(time.after(MILLI), 5_011_000_000);
+    }
+
+    #[test]
+    fn no_more_than_the_most_are_remembered() {
+        let known = Known::default();
+        for slot in 0..=u32::try_from(MOST).unwrap() {
+            known.saw(&QueueName::Slot(slot), sight());
+        }
+        assert_eq!(known.lock().len(), MOST);
+        // The stale make room.
+        known.saw(&QUEUE, Sight { asked: START + TRUSTED_FOR, ..sight() });
+        assert_eq!(known.lock().len(), 1);
+    }
+}

@@ -1,0 +1,233 @@
+//! Takes what the queue port asks; gives it as single conditional writes of the server's, by the
+//! server's clock. A message is a record; to receive it is to move its time into the future.
+
+mod bells;
+mod claim;
+mod known;
+mod receive;
+mod schema;
+mod send;
+mod settle;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use flare_core::port::{
+    Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
+    Settlement, Unsettled,
+};
+use flare_core::{Error, ErrorKind, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use mongodb::Collection;
+use mongodb::bson::{Bson, Document, doc};
+
+use crate::bulk::Update;
+use crate::connection::Connection;
+use crate::record::{self, Record};
+use crate::schema::{self as area, Area};
+use crate::{BACKEND, MongoConfig, error};
+use bells::Bells;
+use known::{Known, ServerTime, Sight};
+use schema::{MESSAGES, QUEUES};
+
+pub(crate) use schema::COLLECTIONS;
+
+/// The queues on MongoDB.
+#[derive(Debug)]
+pub struct MongoQueue {
+    connection: Connection,
+    queues: Collection<Document>,
+    messages: Collection<Document>,
+    known: Known,
+    bells: Arc<Bells>,
+}
+
+impl MongoQueue {
+    /// Connects to a database that is set up.
+    pub async fn connect(config: MongoConfig) -> Result<Self> {
+        let connection = Connection::open(&config).await?;
+        Self::on(connection, config.create_missing).await
+    }
+
+    pub(crate) async fn on(connection: Connection, create_missing: bool) -> Result<Self> {
+        area::ready(&connection, Area::Queue, create_missing).await?;
+        Ok(Self {
+            queues: connection.collection(QUEUES),
+            messages: connection.collection(MESSAGES),
+            known: Known::default(),
+            bells: Bells::new(connection.clone()),
+            connection,
+        })
+    }
+
+    /// What the server's clock says, if the queue is there, or was a moment ago.
+    async fn server_time(&self, operation: &'static str, queue: &QueueName) -> Result<ServerTime> {
+        let clock = &self.connection.clock;
+        let asked = clock.monotonic();
+        if let Some(time) = self.known.server_time(queue, asked) {
+            return Ok(time);
+        }
+        let look = [
+            doc! { "$match": { "_id": queue.to_string() } },
+            doc! { "$project": { "now": record::now() } },
+        ];
+        let found = self.first(operation, look).await?.ok_or_else(|| missing(operation, queue))?;
+        let server = Record::new(operation, &found).number("now")?;
+        let sight = Sight { asked, answered: clock.monotonic(), server };
+        self.known.saw(queue, sight);
+        Ok(sight.server_time(sight.answered))
+    }
+
+    /// The first record that a pipeline makes of the queues.
+    async fn first(
+        &self,
+        operation: &'static str,
+        pipeline: impl IntoIterator<Item = Document>,
+    ) -> Result<Option<Document>> {
+        let aggregate = self.queues.aggregate(pipeline);
+        let first = async { aggregate.await?.try_next().await };
+        self.connection.run(operation, Box::pin(first)).await
+    }
+}
+
+#[async_trait]
+impl Queue for MongoQueue {
+    fn facts(&self) -> QueueFacts {
+        let mut facts = QueueFacts::new(1_000, Duration::from_secs(7 * 24 * 3600), 1 << 20);
+        facts.coalesces = true;
+        facts
+    }
+
+    async fn create(&self, queue: &QueueName) -> Result<()> {
+        let created_at = doc! { "createdAt": { "$ifNull": ["$createdAt", record::now()] } };
+        let update = Update {
+            filter: doc! { "_id": queue.to_string() },
+            pipeline: vec![doc! { "$set": created_at }],
+            upsert: true,
+        };
+        // Whether we made it or somebody else did: it is there.
+        let made = self.connection.update_each("create", &self.queues, vec![update]).await;
+        made.into_iter().try_for_each(|it| it.map(|_| ()))
+    }
+
+    async fn delete(&self, queue: &QueueName) -> Result<()> {
+        const OPERATION: &str = "delete";
+        let name = queue.to_string();
+        // First the queue: nobody puts anything into it while it is emptied.
+        let gone = self.queues.delete_one(doc! { "_id": &name });
+        self.connection.run(OPERATION, gone).await?;
+        self.known.forget(queue);
+        let emptied = self.messages.delete_many(doc! { "queue": &name });
+        self.connection.run(OPERATION, emptied).await?;
+        self.bells.ring(&name);
+        Ok(())
+    }
+
+    fn list(&self) -> Scan<'_, QueueName> {
+        const OPERATION: &str = "list";
+        let find = async { self.connection.run(OPERATION, self.queues.find(doc! {})).await };
+        let name = |found: Document| {
+            let record = Record::new(OPERATION, &found);
+            record.text("_id")?.parse().map_err(|_| record.corrupt("_id"))
+        };
+        let names = move |found: mongodb::Cursor<Document>| {
+            let found = found.map_err(|error| error::from_driver(OPERATION, error));
+            found.map(move |found| found.and_then(name))
+        };
+        stream::once(find).map_ok(names).try_flatten().boxed()
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
+        const OPERATION: &str = "depth";
+        let name = queue.to_string();
+        let ready = doc! { "$lte": ["$at", record::now()] };
+        let out = doc! { "$gt": ["$receipt", Bson::Null] };
+        let in_flight = doc! { "$and": [{ "$not": [&ready] }, out] };
+        let count = |which: Document| doc! { "$sum": { "$cond": [which, 1, 0] } };
+        let pipeline = [
+            doc! { "$match": { "_id": &name } },
+            doc! { "$lookup": {
+                "from": self.messages.name(),
+                "pipeline": [
+                    { "$match": { "queue": &name } },
+                    { "$group": {
+                        "_id": Bson::Null,
+                        "all": { "$sum": 1 },
+                        "ready": count(ready),
+                        "inFlight": count(in_flight),
+                    } },
+                ],
+                "as": "depth",
+            } },
+            doc! { "$set": { "depth": { "$first": "$depth" } } },
+        ];
+        let counted = self.first(OPERATION, pipeline).await?;
+        let counted = counted.ok_or_else(|| missing(OPERATION, queue))?;
+        let Some(depth) = Record::new(OPERATION, &counted).inner_if_any("depth")? else {
+            return Ok(QueueDepth::exact(0, 0, 0));
+        };
+        let (all, ready): (u64, u64) = (depth.small("all")?, depth.small("ready")?);
+        let in_flight: u64 = depth.small("inFlight")?;
+        Ok(QueueDepth::exact(ready, all.saturating_sub(ready + in_flight), in_flight))
+    }
+
+    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
+        self.send_each(queue, messages).await
+    }
+
+    async fn receive(&self, queue: &QueueName, request: Receive) -> Result<Vec<Incoming>> {
+        let max = request.max.min(self.facts().max_batch);
+        if request.wait.is_zero() {
+            return self.take(queue, max, request.visibility).await;
+        }
+        let clock = &self.connection.clock;
+        let give_up_at = clock.now() + request.wait;
+        let listener = self.bells.listen(queue);
+        loop {
+            // Listening starts before looking: what is sent in between is not missed.
+            let rung = listener.rung().notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let received = self.take(queue, max, request.visibility).await?;
+            if !received.is_empty() || max == 0 || clock.now() >= give_up_at {
+                return Ok(received);
+            }
+            tokio::select! {
+                biased;
+                () = &mut rung => {}
+                () = clock.sleep_until(give_up_at) => {}
+            }
+        }
+    }
+
+    async fn extend(
+        &self,
+        _queue: &QueueName,
+        receipts: Vec<&Receipt>,
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
+        self.extend_each(receipts, visibility).await
+    }
+
+    async fn settle(
+        &self,
+        queue: &QueueName,
+        settlements: Vec<(Receipt, Settlement)>,
+    ) -> Vec<Result<(), Unsettled>> {
+        self.settle_each(queue, settlements).await
+    }
+}
+
+fn missing(operation: &'static str, queue: &QueueName) -> Error {
+    let detail = format!("there is no queue {queue}");
+    Error::new(ErrorKind::NotFound, operation).backend(BACKEND).detail(detail)
+}
+
+/// The time at which `pause` from now will have passed, in a pipeline.
+fn after(pause: Duration) -> Bson {
+    /// A century: what is beyond never comes, and the sum stays a whole number.
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    let nanos = i64::try_from(pause.min(LONGEST).as_nanos()).unwrap_or(i64::MAX);
+    doc! { "$add": [record::now(), nanos] }.into()
+}

@@ -1,0 +1,287 @@
+//! Takes puts and deletes; lets the server decide, in the write itself, whether anything changed.
+//!
+//! A write alone asks for the record as it was before, which says all. A batch of puts goes in one
+//! `bulkWrite` whose answers say nearly all: a record that was made is *created*, one that was
+//! changed was live before (the filter says so) and is *updated*. Only what did not change needs a
+//! look at the version that is there, and only what meets a tombstone is written alone.
+
+use std::collections::HashMap;
+
+use flare_core::model::{
+    Content, Detected, DocumentChange, DocumentKey, Revision, TraceContext, Version, detect_delete,
+    detect_put,
+};
+use flare_core::port::{DocumentWrite, Operation, Repository, WriteOutcome};
+use flare_core::{Error, ErrorKind, Result};
+use futures::StreamExt;
+use futures::stream;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::ReturnDocument;
+
+use super::super::waves::{Wave, waves};
+use super::super::{MongoRepository, RACES, lost_race, unsupported};
+use super::{id, ids, read_key};
+use crate::BACKEND;
+use crate::bulk::{Update, Updated};
+use crate::error::{self, DUPLICATE_KEY};
+use crate::record::{self, Record, literal, now};
+
+const OPERATION: &str = "write_documents";
+
+/// How many writes that go alone are under way at a time.
+const SIDE_BY_SIDE: usize = 16;
+
+/// What decides about a write: the record as it was before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    version: Option<Version>,
+    dispatched: Option<Version>,
+}
+
+impl Before {
+    fn read(record: Record<'_>) -> Result<Self> {
+        Ok(Self {
+            version: record.version_if_any("version")?,
+            dispatched: record.version_if_any("dispatched")?,
+        })
+    }
+
+    fn is_undispatched(self) -> bool {
+        self.dispatched < self.version
+    }
+
+    /// What the pipelines below have made of it, said once more for the caller.
+    fn outcome(self, detected: Detected) -> WriteOutcome {
+        let Some(version) = detected.store else {
+            return WriteOutcome::new(detected.change, self.version, self.is_undispatched());
+        };
+        let silent = !detected.change.notifies() && !self.is_undispatched();
+        WriteOutcome::new(detected.change, Some(version), !silent)
+    }
+}
+
+impl MongoRepository {
+    pub(super) async fn detect(&self, writes: Vec<DocumentWrite>) -> Vec<Result<WriteOutcome>> {
+        let mut outcomes: Vec<Option<Result<WriteOutcome>>> = Vec::new();
+        outcomes.resize_with(writes.len(), || None);
+        for wave in waves(writes, |write| write.key.clone()) {
+            for (place, outcome) in self.detect_wave(wave).await {
+                outcomes[place] = Some(outcome);
+            }
+        }
+        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND));
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unanswered)).collect()
+    }
+
+    /// Writes whose keys all differ.
+    async fn detect_wave(&self, wave: Wave<DocumentWrite>) -> Vec<(usize, Result<WriteOutcome>)> {
+        let (puts, alone): (Wave<_>, Wave<_>) = if wave.len() == 1 {
+            (Vec::new(), wave)
+        } else {
+            wave.into_iter().partition(|(_, write)| {
+                matches!(write.operation, Operation::Put { .. }) && self.fits(write).is_ok()
+            })
+        };
+        let (mut outcomes, again) = self.put_together(puts).await;
+        let rest = alone
+            .into_iter()
+            .chain(again)
+            .map(|(place, write)| async move { (place, self.write_alone(write).await) });
+        outcomes
+            .extend(stream::iter(rest).buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await);
+        outcomes
+    }
+
+    /// Puts in one round trip, or two if some change nothing. Gives back what has to go alone.
+    async fn put_together(
+        &self,
+        puts: Wave<DocumentWrite>,
+    ) -> (Vec<(usize, Result<WriteOutcome>)>, Wave<DocumentWrite>) {
+        if puts.is_empty() {
+            return (Vec::new(), puts);
+        }
+        let updates = puts.iter().filter_map(|(_, write)| {
+            let Operation::Put { revision, content } = &write.operation else { return None };
+            // A tombstone is not as asked for: what it makes of a put is left to `write_alone`.
+            let filter = doc! { "_id": id(&write.key), "version.gone": { "$ne": true } };
+            let pipeline = put_pipeline(*revision, content, write.trace.as_ref());
+            Some(Update { filter, pipeline, upsert: true })
+        });
+        let documents = &self.stored.documents;
+        let updated = self.connection.update_each(OPERATION, documents, updates.collect()).await;
+        let mut outcomes = Vec::with_capacity(puts.len());
+        let (mut again, mut unchanged) = (Vec::new(), Vec::new());
+        for ((place, write), updated) in puts.into_iter().zip(updated) {
+            let stored = |change| {
+                let version = put_version(&write);
+                WriteOutcome::new(change, version, true)
+            };
+            match updated {
+                Ok(Updated::Inserted) => {
+                    outcomes.push((place, Ok(stored(DocumentChange::Created))))
+                }
+                Ok(Updated::Matched { modified: true }) => {
+                    outcomes.push((place, Ok(stored(DocumentChange::Updated))));
+                }
+                Ok(Updated::Matched { modified: false }) => unchanged.push((place, write)),
+                Ok(Updated::Duplicate | Updated::Missed) => again.push((place, write)),
+                Err(error) => outcomes.push((place, Err(error))),
+            }
+        }
+        self.look_at(unchanged, &mut outcomes, &mut again).await;
+        (outcomes, again)
+    }
+
+    /// Tells unchanged from stale by the version that is there: it never goes down, so it decides
+    /// now as it did a moment ago.
+    async fn look_at(
+        &self,
+        unchanged: Wave<DocumentWrite>,
+        outcomes: &mut Vec<(usize, Result<WriteOutcome>)>,
+        again: &mut Wave<DocumentWrite>,
+    ) {
+        if unchanged.is_empty() {
+            return;
+        }
+        let keys: Vec<DocumentKey> = unchanged.iter().map(|(_, write)| write.key.clone()).collect();
+        let question = self
+            .stored
+            .documents
+            .find(doc! { "_id": { "$in": ids(&keys) } })
+            .projection(versions());
+        let read = |record: Record<'_>| Ok((read_key(record)?, Before::read(record)?));
+        let found = self.connection.all(OPERATION, question, read).await;
+        let found: HashMap<DocumentKey, Before> = match found {
+            Ok(found) => found.into_iter().collect(),
+            Err(error) => {
+                outcomes
+                    .extend(unchanged.into_iter().map(|(place, _)| (place, Err(error.clone()))));
+                return;
+            }
+        };
+        for (place, write) in unchanged {
+            let before = found.get(&write.key).copied().unwrap_or_default();
+            match detected(before, &write.operation) {
+                Ok(detected) if detected.store.is_none() => {
+                    outcomes.push((place, Ok(before.outcome(detected))));
+                }
+                // It was removed meanwhile, so it would change something now.
+                _ => again.push((place, write)),
+            }
+        }
+    }
+
+    /// One write, in one round trip that also says what was there before.
+    async fn write_alone(&self, write: DocumentWrite) -> Result<WriteOutcome> {
+        self.fits(&write)?;
+        let trace = write.trace.as_ref();
+        let (pipeline, upsert) = match &write.operation {
+            Operation::Put { revision, content } => (put_pipeline(*revision, content, trace), true),
+            // Nothing is remembered of a document never seen, unless a revision is named.
+            Operation::Delete { revision } => {
+                (delete_pipeline(*revision, trace), revision.is_some())
+            }
+            _ => return Err(unsupported(OPERATION, "this operation is not known here")),
+        };
+        let documents = &self.stored.documents;
+        for _ in 0..RACES {
+            let call = documents
+                .find_one_and_update(doc! { "_id": id(&write.key) }, pipeline.clone())
+                .upsert(upsert)
+                .return_document(ReturnDocument::Before)
+                .projection(versions());
+            let before = match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+                Ok(Some(before)) => Before::read(Record::new(OPERATION, &before))?,
+                Ok(None) => Before::default(),
+                // Somebody else has just made the record.
+                Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => continue,
+                Err(error) => return Err(error::from_driver(OPERATION, error)),
+            };
+            return Ok(before.outcome(detected(before, &write.operation)?));
+        }
+        Err(lost_race(OPERATION))
+    }
+
+    fn fits(&self, write: &DocumentWrite) -> Result<()> {
+        let Operation::Put { content, .. } = &write.operation else { return Ok(()) };
+        let (bytes, most) = (content.as_bytes().len(), self.facts().max_content);
+        if bytes <= most {
+            return Ok(());
+        }
+        let detail = format!("{bytes} bytes, at most {most} fit into a record of MongoDB's");
+        Err(Error::new(ErrorKind::TooLarge, OPERATION)
+            .backend(BACKEND)
+            .field("document")
+            .detail(detail))
+    }
+}
+
+fn versions() -> Document {
+    doc! { "version": 1, "dispatched": 1 }
+}
+
+fn put_version(write: &DocumentWrite) -> Option<Version> {
+    match &write.operation {
+        Operation::Put { revision, .. } => Some(Version::live(*revision)),
+        _ => None,
+    }
+}
+
+fn detected(before: Before, operation: &Operation) -> Result<Detected> {
+    match operation {
+        Operation::Put { revision, .. } => Ok(detect_put(before.version, *revision)),
+        Operation::Delete { revision } => Ok(detect_delete(before.version, *revision)),
+        _ => Err(unsupported(OPERATION, "this operation is not known here")),
+    }
+}
+
+/// Makes a new record of the old one if `version` is newer than the stored one; else leaves it.
+fn if_newer(version: Bson, record: Document) -> Vec<Document> {
+    let newer = doc! { "$gt": [version, { "$ifNull": ["$version", Bson::Null] }] };
+    vec![doc! { "$replaceWith": { "$cond": [newer, record, "$$ROOT"] } }]
+}
+
+fn trace_text(trace: Option<&TraceContext>) -> Bson {
+    trace.map_or_else(|| "$$REMOVE".into(), |trace| literal(trace.as_str()))
+}
+
+/// [`detect_put`], in the server's language. What is not named (the open set) is forgotten.
+fn put_pipeline(
+    revision: Revision,
+    content: &Content,
+    trace: Option<&TraceContext>,
+) -> Vec<Document> {
+    let version = literal(record::version(Version::live(revision)));
+    let record = doc! {
+        "_id": "$_id",
+        "version": version.clone(),
+        "content": literal(record::bytes(content.as_bytes())),
+        "updatedAt": now(),
+        "dispatched": "$dispatched",
+        "trace": trace_text(trace),
+        "undispatched": true,
+    };
+    if_newer(version, record)
+}
+
+/// [`detect_delete`], in the server's language.
+fn delete_pipeline(named: Option<Revision>, trace: Option<&TraceContext>) -> Vec<Document> {
+    let revision = named.map_or_else(|| "$version.revision".into(), |it| Bson::Int64(it.get()));
+    let version: Bson = doc! { "revision": revision, "gone": true }.into();
+    // Nobody is told of what was never there, or is gone already; unless they have yet to be told.
+    let silent = doc! { "$and": [
+        { "$ne": ["$version.gone", false] },
+        { "$gte": ["$dispatched", "$version"] },
+    ] };
+    let record = doc! {
+        "_id": "$_id",
+        "version": version.clone(),
+        "content": "$content",
+        "updatedAt": now(),
+        "dispatched": { "$cond": [silent.clone(), version.clone(), "$dispatched"] },
+        "trace": trace_text(trace),
+        "undispatched": { "$cond": [silent.clone(), "$$REMOVE", true] },
+        "tombstone": { "$cond": [silent, true, "$$REMOVE"] },
+    };
+    if_newer(version, record)
+}

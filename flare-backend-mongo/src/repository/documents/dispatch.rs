@@ -1,0 +1,121 @@
+//! Takes how far versions have been spread; notes it as long as the document is at that version.
+
+use std::collections::HashMap;
+
+use flare_core::Result;
+use flare_core::model::{DocumentKey, Version};
+use flare_core::port::{ClosePartition, Closed, OpenPartitions, Opened};
+use futures::StreamExt;
+use futures::stream;
+use mongodb::bson::{Document, doc};
+use mongodb::options::ReturnDocument;
+
+use super::super::MongoRepository;
+use super::{head, id, ids, read_document};
+use crate::bulk::Update;
+use crate::record::{self, Record, literal};
+
+/// How many removals are under way at a time.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Whether the stored version has been spread, in a pipeline.
+fn dispatched() -> Document {
+    doc! { "$gte": ["$dispatched", "$version"] }
+}
+
+/// Recomputes what follows from `version` and `dispatched`.
+fn derive() -> Document {
+    doc! { "$set": {
+        "undispatched": { "$cond": [dispatched(), "$$REMOVE", true] },
+        "tombstone": { "$cond": [{ "$and": ["$version.gone", dispatched()] }, true, "$$REMOVE"] },
+        "open": { "$cond": [dispatched(), "$$REMOVE", "$open"] },
+    } }
+}
+
+impl MongoRepository {
+    pub(super) async fn open(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {
+        const OPERATION: &str = "open_partitions";
+        let update = |open: &OpenPartitions| {
+            let numbers: Vec<i64> = open.partitions.iter().map(|it| i64::from(it.get())).collect();
+            Update {
+                filter: doc! {
+                    "_id": id(&open.key),
+                    "version": record::version(open.version),
+                    "undispatched": true,
+                    "open": { "$exists": false },
+                },
+                pipeline: vec![doc! { "$set": { "open": numbers } }],
+                upsert: false,
+            }
+        };
+        let documents = &self.stored.documents;
+        let updates = opens.iter().map(update).collect();
+        let noted = self.connection.update_each(OPERATION, documents, updates).await;
+        let keys: Vec<DocumentKey> = opens.iter().map(|open| open.key.clone()).collect();
+        let question = documents.find(doc! { "_id": { "$in": ids(&keys) } }).projection(head());
+        let found = self.connection.all(OPERATION, question, read_document).await;
+        let found: HashMap<DocumentKey, _> = match found {
+            Ok(found) => found.into_iter().map(|it| (it.key.clone(), it)).collect(),
+            Err(error) => return opens.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let opened = |(noted, open): (Result<_>, OpenPartitions)| {
+            noted?;
+            Ok(match found.get(&open.key).filter(|it| it.version == open.version) {
+                None => Opened::Superseded,
+                Some(document) if !document.is_undispatched() => Opened::Dispatched,
+                Some(document) => Opened::Open(document.open.clone().unwrap_or_default()),
+            })
+        };
+        noted.into_iter().zip(opens).map(opened).collect()
+    }
+
+    pub(super) async fn close(&self, closes: Vec<ClosePartition>) -> Vec<Result<Closed>> {
+        let closed = closes.into_iter().map(|close| self.close_one(close));
+        stream::iter(closed).buffered(SIDE_BY_SIDE).collect().await
+    }
+
+    /// Alone, so that whoever empties the set is the one who learns it.
+    async fn close_one(&self, close: ClosePartition) -> Result<Closed> {
+        const OPERATION: &str = "close_partitions";
+        let number = i64::from(close.partition.get());
+        let others = doc! { "$filter": {
+            "input": "$open", "as": "it", "cond": { "$ne": ["$$it", number] },
+        } };
+        // A set that was never opened is not there, and not empty.
+        let emptied = doc! { "$eq": ["$open", []] };
+        let newest = doc! { "$max": ["$dispatched", "$version"] };
+        let this = doc! { "_id": id(&close.key), "version": record::version(close.version) };
+        let pipeline = vec![
+            doc! { "$set": { "open": { "$cond": [{ "$isArray": "$open" }, others, "$$REMOVE"] } } },
+            doc! { "$set": { "dispatched": { "$cond": [emptied, newest, "$dispatched"] } } },
+            derive(),
+        ];
+        let call = self
+            .stored
+            .documents
+            .find_one_and_update(this, pipeline)
+            .return_document(ReturnDocument::After)
+            .projection(doc! { "undispatched": 1 });
+        let Some(after) = self.connection.run(OPERATION, call).await? else {
+            return Ok(Closed::Superseded);
+        };
+        let undispatched = Record::new(OPERATION, &after).flag("undispatched")?;
+        Ok(if undispatched { Closed::Open } else { Closed::Dispatched })
+    }
+
+    pub(super) async fn mark(&self, versions: Vec<(DocumentKey, Version)>) -> Vec<Result<()>> {
+        let update = |(key, version): (DocumentKey, Version)| {
+            let lower = doc! { "$min": ["$version", literal(record::version(version))] };
+            let set = doc! { "$set": { "dispatched": { "$max": ["$dispatched", lower] } } };
+            Update {
+                filter: doc! { "_id": id(&key) },
+                pipeline: vec![set, derive()],
+                upsert: false,
+            }
+        };
+        let updates = versions.into_iter().map(update).collect();
+        let documents = &self.stored.documents;
+        let marked = self.connection.update_each("mark_dispatched", documents, updates).await;
+        marked.into_iter().map(|marked| marked.map(|_| ())).collect()
+    }
+}

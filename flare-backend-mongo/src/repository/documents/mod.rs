@@ -1,0 +1,166 @@
+//! Takes puts, deletes and their dispatching; gives the newest versions, and what still has to be
+//! spread.
+//!
+//! A record: `{_id: {resource, url}, version, content?, updatedAt, dispatched?, open?, trace?}`, and
+//! derived from these in the same write: `undispatched` and `tombstone`, true or not there.
+
+mod detect;
+mod dispatch;
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use flare_core::Result;
+use flare_core::model::{
+    Content, Document, DocumentKey, DocumentUrl, PartitionId, ResourceId, Timestamp, Version,
+};
+use flare_core::port::{
+    ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite, OpenPartitions, Opened,
+    Scan, Undispatched, WriteOutcome,
+};
+use mongodb::bson::{self, Bson, doc};
+
+use super::{MongoRepository, ids_after, limit};
+use crate::record::{self, Record};
+
+/// A document's id in the store. The order of the fields matters.
+fn id(key: &DocumentKey) -> Bson {
+    doc! { "resource": record::id(key.resource.as_bytes()), "url": key.url.as_str() }.into()
+}
+
+fn ids(keys: &[DocumentKey]) -> Vec<Bson> {
+    keys.iter().map(id).collect()
+}
+
+fn read_key(record: Record<'_>) -> Result<DocumentKey> {
+    let id = record.inner("_id")?;
+    let url = DocumentUrl::parse(id.text("url")?).map_err(|_| record.corrupt("_id"))?;
+    Ok(DocumentKey::new(ResourceId::from_bytes(id.id("resource")?), url))
+}
+
+fn read_head(record: Record<'_>) -> Result<DocumentHead> {
+    Ok(DocumentHead::new(read_key(record)?, record.version("version")?, record.time("updatedAt")?))
+}
+
+fn read_open(record: Record<'_>) -> Result<Option<Vec<PartitionId>>> {
+    let Some(numbers) = record.array_if_any("open")? else { return Ok(None) };
+    let read = |number: &Bson| {
+        let number = number.as_i64().or_else(|| number.as_i32().map(i64::from));
+        number.and_then(|it| u32::try_from(it).ok()).map(PartitionId::new)
+    };
+    let open: Option<Vec<PartitionId>> = numbers.iter().map(read).collect();
+    open.map(Some).ok_or_else(|| record.corrupt("open"))
+}
+
+fn read_document(record: Record<'_>) -> Result<Document> {
+    let mut document =
+        Document::new(read_key(record)?, record.version("version")?, record.time("updatedAt")?);
+    let content = record.bytes_if_any("content")?;
+    document.content = content.map(|it| Content::from_stored(Bytes::copy_from_slice(it)));
+    document.dispatched = record.version_if_any("dispatched")?;
+    document.open = read_open(record)?;
+    let trace = record.text_if_any("trace")?.map(str::parse).transpose();
+    document.trace = trace.map_err(|_| record.corrupt("trace"))?;
+    Ok(document)
+}
+
+/// Everything but the content.
+fn head() -> bson::Document {
+    doc! { "content": 0 }
+}
+
+#[async_trait]
+impl DocumentStore for MongoRepository {
+    async fn write_documents(&self, writes: Vec<DocumentWrite>) -> Vec<Result<WriteOutcome>> {
+        self.detect(writes).await
+    }
+
+    async fn documents(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
+        const OPERATION: &str = "documents";
+        let found = self.stored.documents.find(doc! { "_id": { "$in": ids(&keys) } });
+        let found = self.connection.all(OPERATION, found, read_document).await?;
+        let found: HashMap<&DocumentKey, &Document> =
+            found.iter().map(|document| (&document.key, document)).collect();
+        Ok(keys.iter().map(|key| found.get(key).map(|it| (*it).clone())).collect())
+    }
+
+    async fn open_partitions(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {
+        self.open(opens).await
+    }
+
+    async fn close_partitions(&self, closes: Vec<ClosePartition>) -> Vec<Result<Closed>> {
+        self.close(closes).await
+    }
+
+    async fn mark_dispatched(&self, versions: Vec<(DocumentKey, Version)>) -> Vec<Result<()>> {
+        self.mark(versions).await
+    }
+
+    fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched> {
+        let waiting = doc! { "undispatched": true, "updatedAt": { "$lte": record::time(until) } };
+        let found = &self.stored.documents;
+        let question = async move { found.find(waiting).projection(head()).await };
+        self.connection.scan("undispatched", question, |record| {
+            read_document(record).map(|document| Undispatched::of(&document))
+        })
+    }
+
+    async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {
+        let mut waiting = doc! { "undispatched": true };
+        if let Some(resource) = resource {
+            waiting.insert("_id.resource", record::id(resource.as_bytes()));
+        }
+        // With a filter the count is exact; without one it would be an estimate.
+        let count = self.stored.documents.count_documents(waiting);
+        self.connection.run("count_undispatched", count).await
+    }
+
+    fn scan_documents(
+        &self,
+        resource: ResourceId,
+        after: Option<DocumentUrl>,
+    ) -> Scan<'_, DocumentHead> {
+        let after = after.map(|url| Bson::from(url.as_str()));
+        let range = ids_after("resource", record::id(resource.as_bytes()), "url", after);
+        let found = &self.stored.documents;
+        let question = async move {
+            let live = doc! { "_id": range, "version.gone": false };
+            found.find(live).sort(doc! { "_id": 1 }).projection(head()).await
+        };
+        self.connection.scan("scan_documents", question, read_head)
+    }
+
+    fn tombstones(&self, until: Timestamp) -> Scan<'_, DocumentHead> {
+        let old = doc! { "tombstone": true, "updatedAt": { "$lte": record::time(until) } };
+        let found = &self.stored.documents;
+        let question = async move { found.find(old).projection(head()).await };
+        self.connection.scan("tombstones", question, read_head)
+    }
+
+    async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool> {
+        let this = doc! {
+            "_id": id(key),
+            "version": record::version(version),
+            "undispatched": { "$exists": false },
+        };
+        let removed = self.stored.documents.delete_one(this);
+        let removed = self.connection.run("remove_document", removed).await?;
+        Ok(removed.deleted_count == 1)
+    }
+
+    async fn remove_documents(&self, resource: ResourceId, most: usize) -> Result<u64> {
+        const OPERATION: &str = "remove_documents";
+        let range = ids_after("resource", record::id(resource.as_bytes()), "url", None);
+        let documents = &self.stored.documents;
+        let some = documents.find(doc! { "_id": range }).projection(doc! { "_id": 1 });
+        let keys = self.connection.all(OPERATION, some.limit(limit(most)), read_key).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let removed = documents.delete_many(doc! { "_id": { "$in": ids(&keys) } });
+        let removed = self.connection.run(OPERATION, removed).await?.deleted_count;
+        // Zero would mean that none is left; somebody else may have removed them all.
+        Ok(removed.max(1))
+    }
+}

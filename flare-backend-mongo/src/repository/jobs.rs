@@ -1,0 +1,126 @@
+//! Takes long work; gives it to whoever goes on with it.
+//!
+//! A record: `{_id, kind, subject, cursor?, epoch, due, createdAt}`.
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::model::{Applied, Epoch, Job, JobId, Timestamp};
+use flare_core::port::JobStore;
+use mongodb::bson::{Bson, Document, doc};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
+use super::{MongoRepository, RACES, limit, lost_race};
+use crate::error::{self, DUPLICATE_KEY};
+use crate::record::{self, Record};
+
+fn read_job(record: Record<'_>) -> Result<Job> {
+    let kind: StrDeserializer<'_, ValueError> = record.text("kind")?.into_deserializer();
+    let kind = Deserialize::deserialize(kind).map_err(|_| record.corrupt("kind"))?;
+    let id = JobId::from_bytes(record.id("_id")?);
+    let mut job = Job::new(id, kind, record.text("subject")?, record.time("createdAt")?);
+    job.cursor = record.text_if_any("cursor")?.map(str::to_owned);
+    job.epoch = Epoch::new(record.small("epoch")?);
+    job.due = record.time("due")?;
+    Ok(job)
+}
+
+impl MongoRepository {
+    /// Why a write that asked for an epoch at or below `epoch` met no job.
+    async fn job_missed(&self, operation: &'static str, id: Bson) -> Result<Option<Epoch>> {
+        let question = self.stored.jobs.find_one(doc! { "_id": id });
+        let found =
+            self.connection.run(operation, question.projection(doc! { "epoch": 1 })).await?;
+        let read = |found: &Document| Record::new(operation, found).small("epoch");
+        Ok(found.as_ref().map(read).transpose()?.map(Epoch::new))
+    }
+}
+
+#[async_trait]
+impl JobStore for MongoRepository {
+    async fn insert_job(&self, job: Job) -> Result<bool> {
+        const OPERATION: &str = "insert_job";
+        let kind = serde_json::to_value(job.kind).ok();
+        let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let mut record = doc! {
+            "_id": record::id(job.id.as_bytes()),
+            "kind": kind,
+            "subject": job.subject,
+            "epoch": record::count(job.epoch.get()),
+            "due": record::time(job.due),
+            "createdAt": record::time(job.created_at),
+        };
+        if let Some(cursor) = job.cursor {
+            record.insert("cursor", cursor);
+        }
+        let jobs = &self.stored.jobs;
+        let call = jobs.insert_one(record);
+        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            Ok(_) => Ok(true),
+            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(false),
+            Err(error) => Err(error::from_driver(OPERATION, error)),
+        }
+    }
+
+    async fn due_jobs(&self, due_by: Timestamp, most: usize) -> Result<Vec<Job>> {
+        let due = doc! { "due": { "$lte": record::time(due_by) } };
+        let jobs = &self.stored.jobs;
+        let question = jobs.find(due).sort(doc! { "due": 1, "_id": 1 }).limit(limit(most));
+        self.connection.all("due_jobs", question, read_job).await
+    }
+
+    async fn advance_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        cursor: Option<String>,
+        due: Timestamp,
+    ) -> Result<Applied> {
+        const OPERATION: &str = "advance_job";
+        let mut update = doc! { "$set": {
+            "epoch": record::count(epoch.get()),
+            "due": record::time(due),
+        } };
+        match cursor {
+            Some(cursor) => {
+                update.get_document_mut("$set").map(|set| set.insert("cursor", cursor)).ok();
+            }
+            None => {
+                update.insert("$unset", doc! { "cursor": "" });
+            }
+        }
+        let id = record::id(id.as_bytes());
+        for _ in 0..RACES {
+            let filter = doc! { "_id": &id, "epoch": { "$lte": record::count(epoch.get()) } };
+            let call = self.stored.jobs.update_one(filter, update.clone());
+            if self.connection.run(OPERATION, call).await?.matched_count == 1 {
+                return Ok(Applied::Done);
+            }
+            match self.job_missed(OPERATION, id.clone()).await? {
+                None => return Ok(Applied::Missing),
+                Some(later) if later > epoch => return Ok(Applied::Fenced { epoch: later }),
+                Some(_) => {}
+            }
+        }
+        Err(lost_race(OPERATION))
+    }
+
+    async fn finish_job(&self, epoch: Epoch, id: JobId) -> Result<Applied> {
+        const OPERATION: &str = "finish_job";
+        let id = record::id(id.as_bytes());
+        for _ in 0..RACES {
+            let filter = doc! { "_id": &id, "epoch": { "$lte": record::count(epoch.get()) } };
+            let call = self.stored.jobs.delete_one(filter);
+            if self.connection.run(OPERATION, call).await?.deleted_count == 1 {
+                return Ok(Applied::Done);
+            }
+            match self.job_missed(OPERATION, id.clone()).await? {
+                None => return Ok(Applied::Missing),
+                Some(later) if later > epoch => return Ok(Applied::Fenced { epoch: later }),
+                Some(_) => {}
+            }
+        }
+        Err(lost_race(OPERATION))
+    }
+}

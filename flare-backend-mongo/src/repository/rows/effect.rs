@@ -1,0 +1,115 @@
+//! Takes effects of lanes' owners; gives what became of each. One round trip if all take place,
+//! one more to say why some did not.
+
+use std::collections::HashMap;
+
+use flare_core::model::{Applied, Epoch, Row, RowEffect, RowKey};
+use flare_core::port::RowUpdate;
+use flare_core::{Error, ErrorKind, Result};
+
+use super::super::waves::{Wave, waves};
+use super::super::{MongoRepository, RACES, lost_race, unsupported};
+use super::change;
+use crate::BACKEND;
+use crate::bulk::{Update, Updated};
+
+const OPERATION: &str = "apply_rows";
+
+impl MongoRepository {
+    pub(super) async fn apply(
+        &self,
+        epoch: Epoch,
+        updates: Vec<RowUpdate>,
+    ) -> Vec<Result<Applied>> {
+        let mut answers: Vec<Option<Result<Applied>>> = vec![None; updates.len()];
+        for mut wave in waves(updates, |update| update.key.clone()) {
+            for _ in 0..RACES {
+                if wave.is_empty() {
+                    break;
+                }
+                wave = self.apply_wave(epoch, wave, &mut answers).await;
+            }
+            for (place, _) in wave {
+                answers[place] = Some(Err(lost_race(OPERATION)));
+            }
+        }
+        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+    }
+
+    /// Effects on rows that all differ; gives back those that would take place by now.
+    async fn apply_wave(
+        &self,
+        epoch: Epoch,
+        wave: Wave<RowUpdate>,
+        answers: &mut [Option<Result<Applied>>],
+    ) -> Wave<RowUpdate> {
+        let mut items: Wave<RowUpdate> = Vec::with_capacity(wave.len());
+        let mut updates: Vec<Update> = Vec::with_capacity(wave.len());
+        for (place, update) in wave {
+            match change::effect(epoch, &update.key, &update.effect) {
+                Some(conditional) => {
+                    updates.push(conditional);
+                    items.push((place, update));
+                }
+                None => {
+                    let error = unsupported(OPERATION, "this effect is not known here");
+                    answers[place] = Some(Err(error));
+                }
+            }
+        }
+        let rows = &self.stored.rows;
+        let updated = self.connection.update_each(OPERATION, rows, updates).await;
+        let mut missed: Wave<RowUpdate> = Vec::new();
+        for ((place, update), updated) in items.into_iter().zip(updated) {
+            match updated {
+                Ok(Updated::Missed) => missed.push((place, update)),
+                Ok(_) => answers[place] = Some(Ok(Applied::Done)),
+                Err(error) => answers[place] = Some(Err(error)),
+            }
+        }
+        self.explain(epoch, missed, answers).await
+    }
+
+    /// Says why effects did not take place, by the rows as they are.
+    async fn explain(
+        &self,
+        epoch: Epoch,
+        missed: Wave<RowUpdate>,
+        answers: &mut [Option<Result<Applied>>],
+    ) -> Wave<RowUpdate> {
+        if missed.is_empty() {
+            return missed;
+        }
+        let keys: Vec<RowKey> = missed.iter().map(|(_, update)| update.key.clone()).collect();
+        let rows: HashMap<RowKey, Row> = match self.rows_by_id(OPERATION, &keys).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                for (place, _) in missed {
+                    answers[place] = Some(Err(error.clone()));
+                }
+                return Vec::new();
+            }
+        };
+        let mut again = Vec::new();
+        for (place, update) in missed {
+            match why_not(epoch, rows.get(&update.key), &update.effect) {
+                Some(why) => answers[place] = Some(Ok(why)),
+                // The row has changed since, so that it would take place now.
+                None => again.push((place, update)),
+            }
+        }
+        again
+    }
+}
+
+fn why_not(epoch: Epoch, row: Option<&Row>, effect: &RowEffect) -> Option<Applied> {
+    let Some(row) = row else { return Some(Applied::Missing) };
+    let version = Some(effect.version());
+    let given_up_later = matches!(effect, RowEffect::GiveUp { .. }) && row.given_up > version;
+    if row.epoch > epoch {
+        Some(Applied::Fenced { epoch: row.epoch })
+    } else {
+        (row.settled >= version || given_up_later).then_some(Applied::Overtaken)
+    }
+}

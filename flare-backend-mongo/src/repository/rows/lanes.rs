@@ -1,0 +1,83 @@
+//! Takes what lanes' owners remember; keeps it under their epochs.
+//!
+//! A record: `{_id: {subscription, shard}, epoch, state (JSON)}`.
+
+use flare_core::model::{Applied, Epoch, LaneId, LaneState, SubscriptionId};
+use flare_core::{Error, ErrorKind, Result};
+use mongodb::bson::{Bson, Document, doc};
+
+use super::super::waves::waves;
+use super::super::{MongoRepository, ids_after, lost_race};
+use crate::BACKEND;
+use crate::bulk::{Update, Updated};
+use crate::record::{self, Record, literal};
+
+const OPERATION: &str = "store_lanes";
+
+fn id(lane: LaneId) -> Bson {
+    let subscription = record::id(lane.subscription.as_bytes());
+    doc! { "subscription": subscription, "shard": i64::from(lane.shard) }.into()
+}
+
+fn store(epoch: Epoch, mut state: LaneState) -> Result<Update> {
+    state.epoch = epoch;
+    let text = serde_json::to_string(&state).map_err(|error| {
+        Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND).source(error)
+    })?;
+    let epoch = record::count(epoch.get());
+    let set = doc! { "$set": { "epoch": &epoch, "state": literal(text) } };
+    let filter = doc! { "_id": id(state.lane), "epoch": { "$lte": epoch } };
+    Ok(Update { filter, pipeline: vec![set], upsert: true })
+}
+
+impl MongoRepository {
+    pub(super) async fn store_lane_states(
+        &self,
+        epoch: Epoch,
+        lanes: Vec<LaneState>,
+    ) -> Vec<Result<Applied>> {
+        let mut answers: Vec<Result<Applied>> = vec![Err(lost_race(OPERATION)); lanes.len()];
+        for wave in waves(lanes, |state| state.lane) {
+            let lanes: Vec<(usize, LaneId)> =
+                wave.iter().map(|(place, state)| (*place, state.lane)).collect();
+            let updates: Result<Vec<Update>> =
+                wave.into_iter().map(|(_, state)| store(epoch, state)).collect();
+            let stored = match updates {
+                Ok(updates) => {
+                    let collection = &self.stored.lanes;
+                    self.connection.update_each(OPERATION, collection, updates).await
+                }
+                Err(error) => vec![Err(error); lanes.len()],
+            };
+            for ((place, lane), stored) in lanes.into_iter().zip(stored) {
+                answers[place] = match stored {
+                    Ok(Updated::Duplicate) => self.fenced(lane, epoch).await,
+                    other => other.map(|_| Applied::Done),
+                };
+            }
+        }
+        answers
+    }
+
+    /// Who has been there: a later owner, or one that made the record at the same moment.
+    async fn fenced(&self, lane: LaneId, epoch: Epoch) -> Result<Applied> {
+        let question = self.stored.lanes.find_one(doc! { "_id": id(lane) });
+        let found = self.connection.run(OPERATION, question).await?;
+        let read = |found: &Document| Record::new(OPERATION, found).small("epoch").map(Epoch::new);
+        match found.as_ref().map(read).transpose()? {
+            Some(later) if later > epoch => Ok(Applied::Fenced { epoch: later }),
+            _ => Err(lost_race(OPERATION)),
+        }
+    }
+
+    pub(super) async fn lane_states(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+        let all = ids_after("subscription", record::id(subscription.as_bytes()), "shard", None);
+        let question = self.stored.lanes.find(doc! { "_id": all }).sort(doc! { "_id": 1 });
+        self.connection
+            .all("lanes", question, |record| {
+                serde_json::from_str(record.text("state")?)
+                    .map_err(|error| record.corrupt("state").source(error))
+            })
+            .await
+    }
+}

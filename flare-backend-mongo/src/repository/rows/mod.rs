@@ -1,0 +1,265 @@
+//! Takes spreads, outcomes, claims and replays; gives what is pending, due, dead.
+//!
+//! A record: `{_id: {subscription, url}, resource, bucket, wanted, settled?, givenUp?, dead?,
+//! present, generation, attempts, attempted?, due, firstFailure?, since, epoch, claim?}`, and
+//! derived from these in the same write: `pending`, true or not there.
+
+mod change;
+mod claim;
+mod dead;
+mod effect;
+mod lanes;
+mod layout;
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use flare_core::model::{
+    Applied, DeadLetterId, Epoch, LaneState, Row, RowKey, Spread, SubscriptionId, Timestamp,
+    Version,
+};
+use flare_core::port::{
+    ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
+    RowStore, RowUpdate, Scan,
+};
+use flare_core::{Error, ErrorKind, Result};
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::ReturnDocument;
+
+use super::{MongoRepository, RACES, ids_after, limit, lost_race};
+use crate::BACKEND;
+use crate::bulk::{Update, Updated};
+use crate::error::{self, DUPLICATE_KEY};
+use crate::record::{self, Record, now};
+use layout::{id, ids, read_key, read_row};
+
+impl MongoRepository {
+    /// Reads rows by their ids.
+    async fn rows_by_id(
+        &self,
+        operation: &'static str,
+        keys: &[RowKey],
+    ) -> Result<HashMap<RowKey, Row>> {
+        let question = self.stored.rows.find(doc! { "_id": { "$in": ids(keys) } });
+        let rows = self.connection.all(operation, question, read_row).await?;
+        Ok(rows.into_iter().map(|row| (row.key.clone(), row)).collect())
+    }
+}
+
+#[async_trait]
+impl RowStore for MongoRepository {
+    async fn next_epoch(&self) -> Result<EpochGrant> {
+        const OPERATION: &str = "next_epoch";
+        let next = doc! { "$add": [{ "$ifNull": ["$number", 0_i64] }, 1_i64] };
+        let pipeline = vec![doc! { "$set": { "number": next, "at": now() } }];
+        for _ in 0..RACES {
+            let counters = &self.stored.counters;
+            let call = counters
+                .find_one_and_update(doc! { "_id": "epoch" }, pipeline.clone())
+                .upsert(true)
+                .return_document(ReturnDocument::After);
+            match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+                Ok(Some(counter)) => {
+                    let record = Record::new(OPERATION, &counter);
+                    let epoch = Epoch::new(record.small("number")?);
+                    return Ok(EpochGrant { epoch, at: record.time("at")? });
+                }
+                Ok(None) => {
+                    return Err(Error::new(ErrorKind::Corrupt, OPERATION)
+                        .backend(BACKEND)
+                        .detail("the server gave no counter back"));
+                }
+                Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {}
+                Err(error) => return Err(error::from_driver(OPERATION, error)),
+            }
+        }
+        Err(lost_race(OPERATION))
+    }
+
+    async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()> {
+        const OPERATION: &str = "spread_rows";
+        let rows = &self.stored.rows;
+        let mut left: Vec<Update> = spreads.iter().map(change::spread).collect();
+        for _ in 0..RACES {
+            let updated = self.connection.update_each(OPERATION, rows, left.clone()).await;
+            let mut again = Vec::new();
+            for (update, updated) in left.into_iter().zip(updated) {
+                // Somebody else has just made the row, or two of this batch did.
+                if updated? == Updated::Duplicate {
+                    again.push(update);
+                }
+            }
+            if again.is_empty() {
+                return Ok(());
+            }
+            left = again;
+        }
+        Err(lost_race(OPERATION))
+    }
+
+    async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
+        let found = self.rows_by_id("rows", &keys).await?;
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    }
+
+    fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
+        let mut pending = doc! {
+            "pending": true,
+            "_id.subscription": record::id(query.subscription.as_bytes()),
+            "bucket": {
+                "$gte": i64::from(query.buckets.first.number()),
+                "$lte": i64::from(query.buckets.last.number()),
+            },
+        };
+        if let Some(time) = query.due_by {
+            pending.insert("due", doc! { "$lte": record::time(time) });
+        }
+        let rows = &self.stored.rows;
+        let question = async move {
+            // All of it with the first answer, as far as it fits.
+            let first = u32::try_from(query.limit).unwrap_or(u32::MAX).max(1);
+            rows.find(pending)
+                .sort(doc! { "due": 1 })
+                .limit(limit(query.limit))
+                .batch_size(first)
+                .await
+        };
+        if query.limit == 0 {
+            return Box::pin(futures::stream::empty());
+        }
+        self.connection.scan("pending_rows", question, read_row)
+    }
+
+    async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending> {
+        const OPERATION: &str = "count_pending";
+        let mut pending = doc! { "pending": true };
+        if let Some(id) = subscription {
+            pending.insert("_id.subscription", record::id(id.as_bytes()));
+        }
+        // Only what the index holds, so that no row is read.
+        let sum = doc! {
+            "_id": Bson::Null,
+            "count": { "$sum": 1_i64 },
+            "since": { "$min": "$since" },
+            "due": { "$min": "$due" },
+        };
+        let pipeline = [doc! { "$match": pending }, doc! { "$group": sum }];
+        let question = self.stored.rows.aggregate(pipeline);
+        let sums = self.connection.all(OPERATION, question, |record| {
+            let count = record.small("count")?;
+            Ok(Pending::new(count, record.time_if_any("since")?, record.time_if_any("due")?))
+        });
+        Ok(sums.await?.pop().unwrap_or_default())
+    }
+
+    async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
+        self.apply(epoch, updates).await
+    }
+
+    async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>> {
+        self.claim(request).await
+    }
+
+    async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
+        self.settle_claims(updates).await
+    }
+
+    async fn expedite_rows(&self, subscription: SubscriptionId, most: usize) -> Result<u64> {
+        const OPERATION: &str = "expedite_rows";
+        let rows = &self.stored.rows;
+        let later = doc! {
+            "pending": true,
+            "_id.subscription": record::id(subscription.as_bytes()),
+            "$expr": { "$gt": ["$due", now()] },
+        };
+        let question = rows.find(later.clone()).projection(doc! { "_id": 1 }).limit(limit(most));
+        let keys = self.connection.all(OPERATION, question, read_key).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let mut these = later;
+        these.insert("_id", doc! { "$in": ids(&keys) });
+        let call = rows.update_many(these, vec![doc! { "$set": { "due": now() } }]);
+        let expedited = self.connection.run(OPERATION, call).await?.modified_count;
+        // Zero would mean that none is left; these may have become due by themselves.
+        Ok(expedited.max(1))
+    }
+
+    async fn dead_letters(&self, subscription: SubscriptionId, page: Page) -> Result<Listing<Row>> {
+        self.list_dead(subscription, page).await
+    }
+
+    async fn find_dead_letters(
+        &self,
+        subscription: SubscriptionId,
+        ids: Vec<DeadLetterId>,
+    ) -> Result<Vec<Option<Row>>> {
+        self.find_dead(subscription, ids).await
+    }
+
+    async fn replay_rows(&self, replays: Vec<Replay>) -> Vec<Result<bool>> {
+        self.replay(replays).await
+    }
+
+    async fn drop_dead_letters(&self, until: Timestamp, most: usize) -> Result<u64> {
+        self.drop_dead(until, most).await
+    }
+
+    async fn remove_rows(&self, subscription: SubscriptionId, most: usize) -> Result<u64> {
+        const OPERATION: &str = "remove_rows";
+        let range = ids_after("subscription", record::id(subscription.as_bytes()), "url", None);
+        let rows = &self.stored.rows;
+        let some = rows.find(doc! { "_id": range }).projection(doc! { "_id": 1 });
+        let keys = self.connection.all(OPERATION, some.limit(limit(most)), read_key).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let call = rows.delete_many(doc! { "_id": { "$in": ids(&keys) } });
+        let removed = self.connection.run(OPERATION, call).await?.deleted_count;
+        // Zero would mean that none is left; somebody else may have removed them all.
+        Ok(removed.max(1))
+    }
+
+    async fn remove_settled_rows(&self, rows: Vec<(RowKey, Version)>) -> Vec<Result<RowRemoval>> {
+        match self.remove_settled(&rows).await {
+            Ok(removals) => removals.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error); rows.len()],
+        }
+    }
+
+    async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>> {
+        self.store_lane_states(epoch, lanes).await
+    }
+
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+        self.lane_states(subscription).await
+    }
+}
+
+impl MongoRepository {
+    async fn remove_settled(&self, rows: &[(RowKey, Version)]) -> Result<Vec<RowRemoval>> {
+        const OPERATION: &str = "remove_settled_rows";
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<RowKey> = rows.iter().map(|(key, _)| key.clone()).collect();
+        let before = self.rows_by_id(OPERATION, &keys).await?;
+        let removable = |(key, version): &(RowKey, Version)| -> Document {
+            doc! { "_id": id(key), "wanted": { "$lte": record::version(*version) } }
+        };
+        let each: Vec<Document> = rows.iter().map(removable).collect();
+        let call = self.stored.rows.delete_many(doc! {
+            "$or": each,
+            "pending": { "$exists": false },
+            "dead": { "$exists": false },
+        });
+        self.connection.run(OPERATION, call).await?;
+        let after = self.rows_by_id(OPERATION, &keys).await?;
+        let removal = |key: &RowKey| match (before.contains_key(key), after.contains_key(key)) {
+            (_, true) => RowRemoval::Kept,
+            (true, false) => RowRemoval::Removed,
+            (false, false) => RowRemoval::Missing,
+        };
+        Ok(keys.iter().map(removal).collect())
+    }
+}

@@ -1,0 +1,341 @@
+//! Takes clients' wishes; gives them by id, by resource and by partition.
+//!
+//! A record: `{_id, resource, partition, generation, status, told, urls, lanes, reason?, spec
+//! (JSON), createdAt, updatedAt, resumedAt?}`; who sits where is said there and nowhere else. The
+//! records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
+//! is taken there before the subscription is stored and left after it is removed, so the count is
+//! never too low.
+
+use async_trait::async_trait;
+use flare_core::model::{
+    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec,
+    SubscriptionStatus,
+};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::{Error, ErrorKind, Result};
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::ReturnDocument;
+
+use super::{MongoRepository, ids_after, lost_race};
+use crate::BACKEND;
+use crate::error::{self, DUPLICATE_KEY};
+use crate::record::{self, Record};
+
+/// More than there are partitions to look through.
+const SEAT_RACES: usize = 64;
+
+fn status_text(status: SubscriptionStatus) -> Result<String> {
+    match serde_json::to_value(status) {
+        Ok(serde_json::Value::String(text)) => Ok(text),
+        _ => Err(Error::new(ErrorKind::Internal, "subscription").backend(BACKEND)),
+    }
+}
+
+fn read_status(record: Record<'_>) -> Result<SubscriptionStatus> {
+    let text = serde_json::Value::String(record.text("status")?.to_owned());
+    serde_json::from_value(text).map_err(|error| record.corrupt("status").source(error))
+}
+
+fn read_subscription(record: Record<'_>) -> Result<Subscription> {
+    let spec: SubscriptionSpec = serde_json::from_str(record.text("spec")?)
+        .map_err(|error| record.corrupt("spec").source(error))?;
+    let mut subscription = Subscription::new(
+        SubscriptionId::from_bytes(record.id("_id")?),
+        ResourceId::from_bytes(record.id("resource")?),
+        spec,
+        record.time("createdAt")?,
+    );
+    subscription.partition = PartitionId::new(record.small("partition")?);
+    subscription.generation = Generation::new(record.small("generation")?);
+    subscription.status = read_status(record)?;
+    subscription.reason = record.text_if_any("reason")?.map(str::to_owned);
+    subscription.updated_at = record.time("updatedAt")?;
+    subscription.resumed_at = record.time_if_any("resumedAt")?;
+    Ok(subscription)
+}
+
+fn write_subscription(operation: &'static str, subscription: &Subscription) -> Result<Document> {
+    let spec = serde_json::to_string(&subscription.spec.stored()).map_err(|error| {
+        Error::new(ErrorKind::Internal, operation).backend(BACKEND).source(error)
+    })?;
+    let urls = subscription.spec.urls();
+    let mut record = doc! {
+        "_id": record::id(subscription.id.as_bytes()),
+        "resource": record::id(subscription.resource.as_bytes()),
+        "partition": i64::from(subscription.partition.get()),
+        "generation": record::count(subscription.generation.get()),
+        "status": status_text(subscription.status)?,
+        "told": subscription.status != SubscriptionStatus::Deleting,
+        "urls": urls,
+        "lanes": i64::from(subscription.spec.delivery().lanes()),
+        "spec": spec,
+        "createdAt": record::time(subscription.created_at),
+        "updatedAt": record::time(subscription.updated_at),
+    };
+    if let Some(reason) = &subscription.reason {
+        record.insert("reason", reason);
+    }
+    if let Some(resumed) = subscription.resumed_at {
+        record.insert("resumedAt", record::time(resumed));
+    }
+    Ok(record)
+}
+
+fn seat_id(resource: ResourceId, partition: PartitionId) -> Document {
+    doc! { "resource": record::id(resource.as_bytes()), "number": i64::from(partition.get()) }
+}
+
+impl MongoRepository {
+    /// Takes a seat in the first partition that has one, or in a new one.
+    async fn take_seat(&self, resource: ResourceId, most: u32) -> Result<PartitionId> {
+        const OPERATION: &str = "insert_subscription";
+        let partitions = &self.stored.partitions;
+        let all = ids_after("resource", record::id(resource.as_bytes()), "number", None);
+        for _ in 0..SEAT_RACES {
+            let free = doc! { "_id": all.clone(), "seats": { "$lt": i64::from(most.max(1)) } };
+            let take = partitions
+                .find_one_and_update(free, taken())
+                .sort(doc! { "_id": 1 })
+                .return_document(ReturnDocument::After);
+            if let Some(seat) = self.connection.run(OPERATION, take).await? {
+                let id = Record::new(OPERATION, &seat).inner("_id")?;
+                return Ok(PartitionId::new(id.small("number")?));
+            }
+            let last = partitions.find_one(doc! { "_id": all.clone() }).sort(doc! { "_id": -1 });
+            let last = self.connection.run(OPERATION, last).await?;
+            let next = match &last {
+                None => 0,
+                Some(last) => {
+                    Record::new(OPERATION, last).inner("_id")?.small::<u32>("number")? + 1
+                }
+            };
+            let new = PartitionId::new(next);
+            let call = partitions
+                .update_one(doc! { "_id": seat_id(resource, new), "seats": 0 }, taken())
+                .upsert(true);
+            match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+                Ok(_) => return Ok(new),
+                // Somebody else has just opened it: there may be seats in it.
+                Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {}
+                Err(error) => return Err(error::from_driver(OPERATION, error)),
+            }
+        }
+        Err(lost_race(OPERATION))
+    }
+
+    async fn leave_seat(
+        &self,
+        operation: &'static str,
+        resource: ResourceId,
+        partition: PartitionId,
+    ) -> Result<()> {
+        let seat = doc! { "_id": seat_id(resource, partition), "seats": { "$gt": 0 } };
+        let leave = doc! { "$inc": { "seats": -1_i64 } };
+        let call = self.stored.partitions.update_one(seat, leave);
+        self.connection.run(operation, call).await.map(|_| ())
+    }
+
+    /// The refusal of a url that another subscription has.
+    async fn url_taken(&self, operation: &'static str, refused: &Subscription) -> Error {
+        let urls = refused.spec.urls();
+        let other = doc! {
+            "resource": record::id(refused.resource.as_bytes()),
+            "told": true,
+            "urls": { "$in": &urls },
+            "_id": { "$ne": record::id(refused.id.as_bytes()) },
+        };
+        let subscriptions = &self.stored.subscriptions;
+        let question = subscriptions.find_one(other).projection(doc! { "_id": 1 });
+        // Who it is is a courtesy; that it is taken is known.
+        let user = match self.connection.run(operation, question).await {
+            Ok(Some(found)) => Record::new(operation, &found).id("_id").ok(),
+            _ => None,
+        };
+        let user = user.map_or_else(
+            || "another subscription".to_owned(),
+            |id| format!("subscription {}", SubscriptionId::from_bytes(id)),
+        );
+        let detail = format!("{} is used by {user} of the same resource", urls.join(" or "));
+        Error::new(ErrorKind::Conflict, operation)
+            .backend(BACKEND)
+            .field("endpoint.url")
+            .detail(detail)
+    }
+}
+
+/// One seat more, now.
+fn taken() -> Document {
+    doc! { "$inc": { "seats": 1_i64 }, "$currentDate": { "takenAt": true } }
+}
+
+#[async_trait]
+impl SubscriptionStore for MongoRepository {
+    async fn insert_subscription(
+        &self,
+        mut subscription: Subscription,
+        partition_limit: u32,
+    ) -> Result<Subscription> {
+        const OPERATION: &str = "insert_subscription";
+        if let Some(stored) = self.subscription(subscription.id).await? {
+            return Ok(stored);
+        }
+        subscription.partition = self.take_seat(subscription.resource, partition_limit).await?;
+        let record = write_subscription(OPERATION, &subscription)?;
+        let subscriptions = &self.stored.subscriptions;
+        let call = subscriptions.insert_one(record);
+        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            Ok(_) => Ok(subscription),
+            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {
+                self.leave_seat(OPERATION, subscription.resource, subscription.partition).await?;
+                // By its id, at the same time, or by one of its urls.
+                match self.subscription(subscription.id).await? {
+                    Some(stored) => Ok(stored),
+                    None => Err(self.url_taken(OPERATION, &subscription).await),
+                }
+            }
+            // Whether it is stored is unknown, so its seat stays taken: too many is harmless.
+            Err(error) => Err(error::from_driver(OPERATION, error)),
+        }
+    }
+
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>> {
+        const OPERATION: &str = "subscription";
+        let subscriptions = &self.stored.subscriptions;
+        let question = subscriptions.find_one(doc! { "_id": record::id(id.as_bytes()) });
+        let found = self.connection.run(OPERATION, question).await?;
+        found.as_ref().map(|found| read_subscription(Record::new(OPERATION, found))).transpose()
+    }
+
+    async fn list_subscriptions(
+        &self,
+        resource: ResourceId,
+        page: Page,
+    ) -> Result<Listing<Subscription>> {
+        const OPERATION: &str = "list_subscriptions";
+        let subscriptions = &self.stored.subscriptions;
+        let told = doc! { "resource": record::id(resource.as_bytes()), "told": true };
+        let total =
+            self.connection.run(OPERATION, subscriptions.count_documents(told.clone())).await?;
+        if page.limit == 0 || page.offset >= total {
+            return Ok(Listing::new(Vec::new(), total));
+        }
+        let question = subscriptions
+            .find(told)
+            .sort(doc! { "_id": 1 })
+            .skip(page.offset)
+            .limit(i64::from(page.limit));
+        let items = self.connection.all(OPERATION, question, read_subscription).await?;
+        Ok(Listing::new(items, total))
+    }
+
+    fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
+        let later = match after {
+            None => Document::new(),
+            Some(after) => doc! { "_id": { "$gt": record::id(after.as_bytes()) } },
+        };
+        let found = &self.stored.subscriptions;
+        let question = async move { found.find(later).sort(doc! { "_id": 1 }).await };
+        self.connection.scan("scan_subscriptions", question, read_subscription)
+    }
+
+    async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
+        const OPERATION: &str = "partitions";
+        let told = doc! { "resource": record::id(resource.as_bytes()), "told": true };
+        let question = self.stored.subscriptions.distinct("partition", told);
+        let numbers: Vec<Bson> = self.connection.run(OPERATION, question).await?;
+        let mut partitions = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let record = doc! { "partition": number };
+            partitions.push(PartitionId::new(Record::new(OPERATION, &record).small("partition")?));
+        }
+        partitions.sort_unstable();
+        Ok(partitions)
+    }
+
+    async fn members(&self, resource: ResourceId, partition: PartitionId) -> Result<Vec<Member>> {
+        let seated = doc! {
+            "resource": record::id(resource.as_bytes()),
+            "told": true,
+            "partition": i64::from(partition.get()),
+        };
+        // Just what the index holds, so that no record is read.
+        let known = doc! { "_id": 1, "generation": 1, "status": 1, "lanes": 1 };
+        let question = self.stored.subscriptions.find(seated).projection(known);
+        self.connection
+            .all("members", question, |record| {
+                Ok(Member::new(
+                    SubscriptionId::from_bytes(record.id("_id")?),
+                    Generation::new(record.small("generation")?),
+                    read_status(record)?,
+                    record.small("lanes")?,
+                ))
+            })
+            .await
+    }
+
+    async fn replace_subscription(
+        &self,
+        generation: Generation,
+        mut subscription: Subscription,
+    ) -> Result<Replaced> {
+        const OPERATION: &str = "replace_subscription";
+        subscription.generation = generation.next();
+        let mut set = write_subscription(OPERATION, &subscription)?;
+        // What a replacement never changes.
+        for kept in ["_id", "resource", "partition", "createdAt"] {
+            set.remove(kept);
+        }
+        let mut update = doc! { "$set": set };
+        let absent = [
+            ("reason", subscription.reason.is_none()),
+            ("resumedAt", subscription.resumed_at.is_none()),
+        ];
+        let unset: Document = absent
+            .into_iter()
+            .filter(|(_, absent)| *absent)
+            .map(|(field, _)| (field.to_owned(), Bson::from("")))
+            .collect();
+        if !unset.is_empty() {
+            update.insert("$unset", unset);
+        }
+        let filter = doc! {
+            "_id": record::id(subscription.id.as_bytes()),
+            "generation": record::count(generation.get()),
+        };
+        let call = self
+            .stored
+            .subscriptions
+            .find_one_and_update(filter, update)
+            .return_document(ReturnDocument::After);
+        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            Ok(Some(stored)) => {
+                Ok(Replaced::Done(read_subscription(Record::new(OPERATION, &stored))?))
+            }
+            Ok(None) => Ok(match self.subscription(subscription.id).await? {
+                Some(stored) => Replaced::Conflict(stored),
+                None => Replaced::Missing,
+            }),
+            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {
+                Err(self.url_taken(OPERATION, &subscription).await)
+            }
+            Err(error) => Err(error::from_driver(OPERATION, error)),
+        }
+    }
+
+    async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
+        const OPERATION: &str = "remove_subscription";
+        let id = record::id(id.as_bytes());
+        let lanes = ids_after("subscription", id.clone(), "shard", None);
+        let call = self.stored.lanes.delete_many(doc! { "_id": lanes });
+        self.connection.run(OPERATION, call).await?;
+        let call = self.stored.subscriptions.find_one_and_delete(doc! { "_id": id });
+        // Only who removed it leaves its seat.
+        if let Some(removed) = self.connection.run(OPERATION, call).await? {
+            let record = Record::new(OPERATION, &removed);
+            let resource = ResourceId::from_bytes(record.id("resource")?);
+            let partition = PartitionId::new(record.small("partition")?);
+            self.leave_seat(OPERATION, resource, partition).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Takes trials that need a real service; gives a test program that runs them where the service
+//! is, and shows them as ignored where it is not. For targets with `harness = false`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::{Clause, Fixture, Subject};
+
+/// A service that tests run against; `scripts/services up` starts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Service {
+    /// A MongoDB server, at the URI in `FLARE_TEST_MONGODB_URI`.
+    MongoDb,
+    /// An SQS server, at the URL in `FLARE_TEST_SQS_ENDPOINT`.
+    Sqs,
+    /// An etcd cluster, at the URLs in `FLARE_TEST_ETCD_ENDPOINTS`.
+    Etcd,
+}
+
+impl Service {
+    /// The variable that says where it is.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::MongoDb => "FLARE_TEST_MONGODB_URI",
+            Self::Sqs => "FLARE_TEST_SQS_ENDPOINT",
+            Self::Etcd => "FLARE_TEST_ETCD_ENDPOINTS",
+        }
+    }
+
+    /// Where it is, if it is anywhere.
+    pub fn address(self) -> Option<String> {
+        std::env::var(self.variable()).ok().filter(|address| !address.is_empty())
+    }
+}
+
+/// A test program made of trials against one service.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use flare_testkit::{Service, Trials};
+///
+/// fn main() -> ExitCode {
+///     Trials::on(Service::MongoDb)
+///         .test("it_answers", async |address: String| assert!(address.starts_with("mongodb://")))
+///         .run()
+/// }
+/// ```
+#[must_use = "trials do nothing until they are run"]
+pub struct Trials {
+    service: Service,
+    address: Arc<str>,
+    trials: Vec<Trial>,
+}
+
+impl Trials {
+    /// No trials yet, against `service`.
+    pub fn on(service: Service) -> Self {
+        let address = service.address().unwrap_or_default().into();
+        Self { service, address, trials: Vec::new() }
+    }
+
+    /// Adds every clause of a suite, each on a fixture of its own. A suite that is tried in several
+    /// ways has a name for each.
+    pub fn suite<F: Fixture>(
+        mut self,
+        name: &str,
+        clauses: &'static [Clause<F::Port>],
+        fixture: fn(&str) -> F,
+    ) -> Self {
+        for clause in clauses {
+            let address = Arc::clone(&self.address);
+            let run = clause.run;
+            let name = if name.is_empty() {
+                clause.name.to_owned()
+            } else {
+                format!("{name}::{}", clause.name)
+            };
+            self = self.add(name, move || {
+                crate::run(fixture(&address), |subject: Subject<F::Port>| run(subject));
+            });
+        }
+        self
+    }
+
+    /// Adds a test, which is given the service's address.
+    pub fn test<R: Future<Output = ()>>(
+        self,
+        name: &'static str,
+        test: impl FnOnce(String) -> R + Send + 'static,
+    ) -> Self {
+        let address = self.address.to_string();
+        self.add(name, move || crate::suite::block_on(test(address)))
+    }
+
+    fn add(mut self, name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Self {
+        let missing = self.address.is_empty();
+        let trial = Trial::test(name, move || {
+            run();
+            Ok(())
+        });
+        self.trials.push(trial.with_ignored_flag(missing));
+        self
+    }
+
+    /// Runs what the command line asks for, as any test program does.
+    #[allow(clippy::print_stderr, reason = "a skip nobody notices is no test")]
+    pub fn run(self) -> ExitCode {
+        if self.address.is_empty() {
+            let variable = self.service.variable();
+            eprintln!(
+                "*** SKIPPED: {} tests need {variable}: eval \"$(scripts/services env)\" after \
+                 scripts/services up",
+                self.trials.len()
+            );
+        }
+        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+    }
+}
+
+impl std::fmt::Debug for Trials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trials").field("service", &self.service).finish_non_exhaustive()
+    }
+}
