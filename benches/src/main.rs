@@ -7,6 +7,7 @@
 mod e2e;
 mod ground;
 mod idle;
+mod mongo;
 mod number;
 mod soak;
 
@@ -29,6 +30,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
                          [--rate N] [--rest] [--pairs N] [--json]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
+       flare-benches mongo [--rows N] [--rounds N] [--json]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
@@ -53,6 +55,12 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --subscriptions N   how many (10000)
            --seconds N         how long to look, with and without (400)
 
+  mongo    what the repository on MongoDB does a second, as a share of the server's bare bulkWrite updates,
+           and how long counting a lag of 1,000 takes; the server is at FLARE_TEST_MONGODB_URI
+           --rows N     rows among which the lag is counted (1000000)
+           --rounds N   rounds of each comparison (15)
+           --json       print the figures as one JSON object on the last line
+
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
 fn main() -> ExitCode {
@@ -67,6 +75,7 @@ fn main() -> ExitCode {
         Some((&e2e::SINK, rest)) => e2e::serve(rest).map(|()| true),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"idle", rest)) => idle::run(rest),
+        Some((&"mongo", rest)) => mongo::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)
