@@ -38,15 +38,16 @@ impl Service {
 
 /// A test program made of trials against one service.
 ///
-/// ```no_run
-/// use std::process::ExitCode;
+/// ```
 /// use flare_testkit::{Service, Trials};
 ///
-/// fn main() -> ExitCode {
+/// fn trials() -> Trials {
 ///     Trials::on(Service::MongoDb)
 ///         .test("it_answers", async |address: String| assert!(address.starts_with("mongodb://")))
-///         .run()
 /// }
+///
+/// // fn main() -> std::process::ExitCode { trials().run() }
+/// # drop(trials());
 /// ```
 #[must_use = "trials do nothing until they are run"]
 pub struct Trials {
