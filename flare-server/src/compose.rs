@@ -1,44 +1,25 @@
-//! Takes the configuration; gives Flare on the backends it names, and the router in front of it.
-//! The only place that knows which engine is which crate.
-
-use std::sync::Arc;
+//! Takes the configuration and the stores it names; gives Flare on them, and the router in front
+//! of it.
 
 use axum::Router;
-use flare_backend_memory::{MemoryBackend, MemoryConfig};
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::pipeline::Settings;
-use flare_core::port::SystemClock;
 use flare_core::{Backend, Error, Flare, Runtime};
 use flare_http::Api;
 use flare_http::auth::Tokens;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Delivery, Engine, Scope, Token};
+use crate::config::{Config, Delivery, Scope, Token};
 use crate::failure::Failure;
 use crate::version;
 
 /// Flare and the work behind it.
-pub(crate) fn flare(config: &Config) -> Result<(Flare, Runtime), Failure> {
+pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime), Failure> {
     let http = guard(&config.delivery).map(|guard| HttpConfig::new().guard(guard));
-    let built = http.and_then(|http| {
-        Flare::builder(backend(config)).settings(settings(config)).http(http).build()
-    });
+    let built =
+        http.and_then(|http| Flare::builder(stores).settings(settings(config)).http(http).build());
     built.map_err(|error| Failure::because("cannot put Flare together", error))
-}
-
-/// The stores the configuration names, with what keeps them in order. Engines are mixed by
-/// `Backend::with`; a queue that outlives the process is kept by `Backend::queue_upkeep`.
-pub(crate) fn backend(config: &Config) -> Backend {
-    match (config.repository.engine, config.queue.engine, config.lease.engine) {
-        (Engine::Memory, Engine::Memory, Engine::Memory) => {
-            let most = usize::try_from(config.http.server.body_limit).unwrap_or(usize::MAX);
-            let limits = MemoryConfig::default()
-                .max_bytes(config.repository.memory.max_bytes)
-                .max_content(most);
-            MemoryBackend::with_config(limits, Arc::new(SystemClock::new())).into()
-        }
-    }
 }
 
 fn settings(config: &Config) -> Settings {

@@ -13,6 +13,7 @@ mod signals;
 mod stall;
 mod start;
 mod status;
+mod stores;
 mod table;
 mod upkeep;
 pub mod version;

@@ -14,7 +14,7 @@ use crate::config::{Config, Engine};
 use crate::failure::{Chain, Failure};
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
-use crate::{compose, descriptors, logging, metering, version};
+use crate::{compose, descriptors, logging, metering, stores, version};
 
 /// What the work may still take after the drain timeout is used up: giving back its leases.
 const LAST: Duration = Duration::from_secs(2);
@@ -33,7 +33,14 @@ async fn run(config: &Config) -> Result<(), Failure> {
     let listening = |error| Failure::because("cannot listen for signals", error);
     let mut signals = Signals::listen().map_err(listening)?;
     let metrics = metering::install()?;
-    let (flare, runtime) = compose::flare(config)?;
+    let stores = tokio::select! {
+        stores = stores::connect(config) => stores?,
+        name = signals.next() => {
+            info!("{name}: flare ends before it was connected to its stores");
+            return Ok(());
+        }
+    };
+    let (flare, runtime) = compose::flare(config, stores)?;
     let router = compose::router(config, flare.clone(), metrics.clone())?;
     let limits = limits(config);
     let listener = bind(config.http.server.addr).await?;
@@ -116,7 +123,9 @@ impl Work {
 
 /// A store that lives in this process ends with it, so what is pending would be lost.
 async fn deliver_the_rest(config: &Config, flare: &Flare, limit: Duration) {
-    let Engine::Memory = config.repository.engine;
+    if config.repository.engine != Engine::Memory {
+        return;
+    }
     if let Err(error) = flare.settled(limit).await {
         warn!(
             "changes are lost with this process's memory, for their clients did not take them \
@@ -150,6 +159,20 @@ fn warn_of(config: &Config) {
         warn!(
             "nothing will be delivered: worker.enable is false, and no other process sees this \
              one's memory"
+        );
+    }
+    let shares = |engine: Engine| engine != Engine::Memory;
+    if shares(config.repository.engine) && !shares(config.lease.engine) && config.worker.enable {
+        warn!(
+            "lease.engine is \"memory\", so this process works without asking others: run no \
+             other one on the same repository, or notifications are sent twice and out of order \
+             (lease.engine = \"mongodb\" lets them agree)"
+        );
+    }
+    if shares(config.repository.engine) && !shares(config.queue.engine) && !config.worker.enable {
+        warn!(
+            "queue.engine is \"memory\" and worker.enable is false, so those who work learn of \
+             changes taken here only when they look, every few seconds"
         );
     }
 }

@@ -83,8 +83,8 @@ fn slips_end_with_code_2_and_say_what_is_wrong() {
         (vec!["start", "--set", "worker.enable"], "must be KEY=VALUE"),
         (vec!["start", "--set", "worker.enabled=1"], "did you mean worker.enable?"),
         (
-            vec!["start", "--set", "repository.engine=mongodb"],
-            "repository.engine must be \"memory\"",
+            vec!["start", "--set", "repository.engine=postgres"],
+            "repository.engine must be \"memory\" or \"mongodb\"",
         ),
         (vec!["begin"], "begin"),
         (vec!["status", "--url", "here"], "--url"),

@@ -7,9 +7,11 @@ use std::time::Duration;
 use flare_core::http::Guard;
 use flare_core::model::duration::{MAX_DURATION, format_duration};
 use flare_core::model::size::format_size;
+use flare_core::port::Part;
 use secrecy::ExposeSecret;
+use toml::{Table, Value};
 
-use super::{Config, ConfigError, Networks, Token};
+use super::{Config, ConfigError, Engine, Mongo, Networks, Token};
 
 /// The most entries a list may have, as the REST interface promises.
 const MAX_LIMIT: u32 = 1_000;
@@ -20,10 +22,21 @@ const HEAD: (u64, u64) = (8 << 10, 1 << 20);
 /// Less can be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
+/// What MongoDB takes in a document, less what Flare keeps beside the content.
+const MONGODB_CONTENT: u64 = (16 << 20) - (64 << 10);
+
 type Checked = Result<(), ConfigError>;
 
 pub(super) fn check(config: &Config) -> Checked {
     ranges(config)?;
+    for (name, table) in [
+        ("repository.mongodb", &config.repository.mongodb),
+        ("queue.mongodb", &config.queue.mongodb),
+        ("lease.mongodb", &config.lease.mongodb),
+    ] {
+        mongodb(name, table)?;
+    }
+    idle(config)?;
     contradictions(config)?;
     networks(&config.delivery.guard)?;
     tokens(&config.http.auth.tokens)
@@ -59,13 +72,103 @@ fn ranges(config: &Config) -> Checked {
     time("worker.drain-timeout", worker.drain_timeout, Duration::ZERO, hour)
 }
 
+fn mongodb(name: &str, table: &Mongo) -> Checked {
+    let key = |key: &str| format!("{name}.{key}");
+    let refuse = |name: &str, reason: &str| Err(ConfigError::new(key(name), reason));
+    let uri = table.uri.expose_secret();
+    let inherits = table.is_inherited() && name != "repository.mongodb";
+    if !(inherits || ["mongodb://", "mongodb+srv://"].iter().any(|it| uri.starts_with(it))) {
+        return refuse("uri", "must begin with \"mongodb://\" or \"mongodb+srv://\"");
+    }
+    let forbidden = |c: char| c.is_whitespace() || c.is_control() || r#"/\."$*<>:|?"#.contains(c);
+    if table.database.len() > 63 || table.database.contains(forbidden) {
+        let reason = "must be at most 63 bytes without / \\ . \" $ * < > : | ? or spaces";
+        return refuse("database", reason);
+    }
+    let (named, has_password) =
+        (!table.username.is_empty(), !table.password.expose_secret().is_empty());
+    if named && table.uri_has_user() {
+        return refuse("username", "must be left out where uri says who signs in");
+    }
+    if named != has_password {
+        let (given, missing) =
+            if named { ("username", "password") } else { ("password", "username") };
+        return refuse(given, &format!("needs {}", key(missing)));
+    }
+    number(&key("pool-limit"), table.pool_limit, 0, 10_000)?;
+    let moment = Duration::from_millis(1);
+    time(&key("timeout"), table.timeout, moment, Duration::from_hours(1))?;
+    time(&key("poll-every"), table.poll_every, moment, Duration::from_mins(1))
+}
+
+/// Refuses settings of engines that are not in use.
+fn idle(config: &Config) -> Checked {
+    let Config { repository, queue, lease, .. } = config;
+    let waking = [Part::Queue, Part::Lease].map(|part| config.mongodb(part));
+    let wakes = waking.into_iter().flatten().any(|table| std::ptr::eq(table, &repository.mongodb));
+    let in_mongodb = |engine: Engine| engine == Engine::MongoDb;
+
+    let mut idle = Vec::new();
+    if in_mongodb(repository.engine) {
+        idle.push(("repository.memory", "repository.engine is \"mongodb\"".to_owned()));
+    } else if !wakes {
+        idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
+    }
+    if !wakes {
+        let reason = "no queue and no leases are kept there".to_owned();
+        idle.push(("repository.mongodb.poll-every", reason));
+    }
+    for (name, part, engine, table) in [
+        ("queue.mongodb", "queue", queue.engine, &queue.mongodb),
+        ("lease.mongodb", "lease", lease.engine, &lease.mongodb),
+    ] {
+        if !in_mongodb(engine) {
+            idle.push((name, format!("{part}.engine is not \"mongodb\"")));
+        } else if table.is_inherited() {
+            idle.push((name, format!("without {name}.uri all of repository.mongodb is used")));
+        }
+    }
+    let unreadable =
+        |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());
+    let said = Value::Table(Table::try_from(config).map_err(unreadable)?);
+    let defaults = Value::Table(Table::try_from(Config::default()).map_err(unreadable)?);
+    for (path, reason) in idle {
+        if let Some(key) = difference(path, at(&said, path), at(&defaults, path)) {
+            return Err(ConfigError::new(key, format!("has no effect: {reason}")));
+        }
+    }
+    Ok(())
+}
+
+fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+/// The first key at or below `path` whose value is not the default.
+fn difference(path: &str, said: Option<&Value>, default: Option<&Value>) -> Option<String> {
+    match said {
+        Some(Value::Table(table)) => table.iter().find_map(|(name, said)| {
+            let default = default.and_then(|default| default.get(name));
+            difference(&format!("{path}.{name}"), Some(said), default)
+        }),
+        said => (said != default).then(|| path.to_owned()),
+    }
+}
+
 fn contradictions(config: &Config) -> Checked {
     let Config { http, repository, delivery, .. } = config;
-    if http.server.body_limit > repository.memory.max_bytes {
-        let most = format_size(repository.memory.max_bytes);
-        let reason = format!(
-            "must be at most repository.memory.max-bytes, {most}: a larger document could never be stored"
-        );
+    let (most, whose) = match repository.engine {
+        Engine::Memory => {
+            let most = repository.memory.max_bytes;
+            (most, format!("repository.memory.max-bytes, {}", format_size(most)))
+        }
+        Engine::MongoDb => {
+            let most = format_size(MONGODB_CONTENT);
+            (MONGODB_CONTENT, format!("{most} with repository.engine \"mongodb\""))
+        }
+    };
+    if http.server.body_limit > most {
+        let reason = format!("must be at most {whose}: a larger document could never be stored");
         return Err(ConfigError::new("http.server.body-limit", reason));
     }
     if delivery.concurrency > delivery.in_flight_limit {

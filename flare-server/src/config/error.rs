@@ -28,7 +28,7 @@ impl ConfigError {
     pub(super) fn from(mut self, origin: &str, value: Option<&Value>) -> Self {
         let shown = value.filter(|value| !value.is_array() && !value.is_table());
         self.origin = Some(match shown {
-            Some(value) if !self.key.starts_with("http.auth") => format!("{origin} says {value}"),
+            Some(value) if !is_secret(&self.key) => format!("{origin} says {value}"),
             _ => format!("it comes from {origin}"),
         });
         self
@@ -55,6 +55,11 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// Whether a key's value is a secret, or has one in it.
+fn is_secret(key: &str) -> bool {
+    key.starts_with("http.auth") || key.ends_with(".uri") || key.ends_with(".password")
+}
 
 /// Serde's words, which are for programmers and may quote the value, as a reason.
 pub(super) fn reason(message: &str) -> String {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::secret::{masked, secret};
 
 /// `[http]`
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -85,15 +87,6 @@ pub enum Scope {
     Write,
     /// Create and delete resources; operate the cluster.
     Admin,
-}
-
-fn masked<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
-    // An empty one is no secret, and seeing that it is empty helps.
-    serializer.serialize_str(if secret.expose_secret().is_empty() { "" } else { "***" })
-}
-
-fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
-    String::deserialize(deserializer).map(SecretString::from)
 }
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {

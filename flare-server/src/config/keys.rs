@@ -43,6 +43,11 @@ impl Keys {
         self.defaults.keys().map(String::as_str)
     }
 
+    /// All keys with their defaults.
+    pub(super) fn defaults(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.defaults.iter().map(|(path, value)| (path.as_str(), value))
+    }
+
     pub(super) fn default_of(&self, path: &str) -> Option<&Value> {
         self.defaults.get(path)
     }

@@ -91,11 +91,8 @@ impl Layers {
                 value if self.keys.default_of(&path).is_some() => {
                     self.said.insert(path, (value, origin.to_owned()));
                 }
-                value => {
-                    // What stands in a section that does not exist may be anything.
-                    let value = Some(&value).filter(|_| self.keys.is_section(section));
-                    return Err(self.keys.unknown(&path).from(origin, value));
-                }
+                // Its value is not shown: it may be meant for a key that is a secret.
+                _ => return Err(self.keys.unknown(&path).from(origin, None)),
             }
         }
         Ok(())
@@ -141,8 +138,10 @@ impl Layers {
 
     /// Reads and checks what all of them say together.
     pub fn finish(self) -> Result<Config, ConfigError> {
+        // On top of the defaults, for a table may have other ones than its kind has elsewhere.
         let mut table = Table::new();
-        for (path, (value, _)) in &self.said {
+        let said = self.said.iter().map(|(path, (value, _))| (path.as_str(), value));
+        for (path, value) in self.keys.defaults().chain(said) {
             put(&mut table, path, value.clone());
         }
         let read = serde_path_to_error::deserialize::<_, Config>(Value::Table(table));

@@ -8,6 +8,8 @@ mod http;
 mod keys;
 mod layers;
 mod log;
+mod mongo;
+mod secret;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ pub use error::ConfigError;
 pub use http::{Auth, Http, Scope, Server, Token};
 pub use layers::Layers;
 pub use log::{Format, Level, Log, Output};
+pub use mongo::{Mongo, Reads, Writes};
 pub use sections::{Delivery, Engine, Lease, Memory, Networks, Queue, Repository, Worker};
 
 /// Everything the server can be told. Every key has a default.

@@ -7,13 +7,17 @@ use flare_backend_memory::MemoryConfig;
 use flare_core::pipeline::Settings;
 use serde::{Deserialize, Serialize};
 
-/// A kind of store. Durable ones come with their backends.
+use super::Mongo;
+
+/// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// In this process, and gone with it.
     #[default]
     Memory,
+    /// In a MongoDB database, for any number of processes.
+    MongoDb,
 }
 
 /// `[repository]`
@@ -30,6 +34,8 @@ pub struct Repository {
     pub dead_letter_retention: Duration,
     /// What the memory engine may take.
     pub memory: Memory,
+    /// Where MongoDB is.
+    pub mongodb: Mongo,
 }
 
 impl Default for Repository {
@@ -40,6 +46,7 @@ impl Default for Repository {
             tombstone_retention: settings.tombstone_retention,
             dead_letter_retention: settings.dead_letter_retention,
             memory: Memory::default(),
+            mongodb: Mongo::default(),
         }
     }
 }
@@ -60,19 +67,35 @@ impl Default for Memory {
 }
 
 /// `[queue]`
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Queue {
     /// The kind of queue.
     pub engine: Engine,
+    /// Where MongoDB is, if not where the repository's is.
+    pub mongodb: Mongo,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { engine: Engine::default(), mongodb: Mongo::inherited() }
+    }
 }
 
 /// `[lease]`
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lease {
     /// The kind of lease store.
     pub engine: Engine,
+    /// Where MongoDB is, if not where the repository's is.
+    pub mongodb: Mongo,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { engine: Engine::default(), mongodb: Mongo::inherited() }
+    }
 }
 
 /// `[delivery]`

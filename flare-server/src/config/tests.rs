@@ -1,5 +1,8 @@
 //! Each wrong value names its key; each layer beats the one below; the sample is the defaults.
 
+use flare_core::port::Part;
+use secrecy::ExposeSecret;
+
 use super::*;
 
 fn from_file(text: &str) -> Result<Config, ConfigError> {
@@ -11,7 +14,7 @@ fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> 
 }
 
 /// A key, a wrong value as TOML, and what the refusal has to say.
-const WRONG: [(&str, &str, &str); 44] = [
+const WRONG: [(&str, &str, &str); 77] = [
     ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
     ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
     ("http.server.timeout", "30", "\"500ms\""),
@@ -37,12 +40,45 @@ const WRONG: [(&str, &str, &str); 44] = [
     ("http.auth.tokens[0]", "[{ token = \"secret-word\" }]", "needs \"scope\""),
     ("http.auth.tokens[0].scopes", "[{ token = \"secret-word\", scopes = \"read\" }]", "\"scope\""),
     ("http.auth.tokens[0].scope", "[{ token = \"secret-word\", scope = \"root\" }]", "\"admin\""),
-    ("repository.engine", "\"mongodb\"", "must be \"memory\""),
+    ("repository.engine", "\"postgres\"", "must be \"memory\" or \"mongodb\""),
     ("repository.tombstone-retention", "\"7d\"", "\"72h\""),
     ("repository.dead-letter-retention", "\"0s\"", "from 1s"),
     ("repository.memory.max-bytes", "\"1KiB\"", "from 1MiB"),
-    ("queue.engine", "\"sqs\"", "must be \"memory\""),
-    ("lease.engine", "\"etcd\"", "must be \"memory\""),
+    ("queue.engine", "\"sqs\"", "must be \"memory\" or \"mongodb\""),
+    ("lease.engine", "\"etcd\"", "must be \"memory\" or \"mongodb\""),
+    ("repository.mongodb.uri", "\"localhost:27017\"", "\"mongodb://\""),
+    ("repository.mongodb.uri", "\"ada:secret@db\"", "\"mongodb+srv://\""),
+    ("repository.mongodb.database", "\"my.orders\"", "63 bytes"),
+    ("repository.mongodb.username", "\"ada\"", "needs repository.mongodb.password"),
+    ("repository.mongodb.password", "\"secret\"", "needs repository.mongodb.username"),
+    ("repository.mongodb.replica-set", "7", "a text in quotes"),
+    ("repository.mongodb.pool-limit", "-1", "a whole number"),
+    ("repository.mongodb.timeout", "\"0s\"", "from 1ms to 1h"),
+    ("repository.mongodb.writes", "0", "\"majority\" or a number of members"),
+    ("repository.mongodb.reads", "\"nearest\"", "\"majority\", \"local\""),
+    ("repository.mongodb.poll-every", "\"2m\"", "from 1ms to 1m"),
+    ("queue.mongodb.uri", "\"localhost:27017\"", "\"mongodb://\""),
+    ("queue.mongodb.uri", "\"ada:secret@db\"", "\"mongodb+srv://\""),
+    ("queue.mongodb.database", "\"my.orders\"", "63 bytes"),
+    ("queue.mongodb.username", "\"ada\"", "needs queue.mongodb.password"),
+    ("queue.mongodb.password", "\"secret\"", "needs queue.mongodb.username"),
+    ("queue.mongodb.replica-set", "7", "a text in quotes"),
+    ("queue.mongodb.pool-limit", "-1", "a whole number"),
+    ("queue.mongodb.timeout", "\"0s\"", "from 1ms to 1h"),
+    ("queue.mongodb.writes", "0", "\"majority\" or a number of members"),
+    ("queue.mongodb.reads", "\"nearest\"", "\"majority\", \"local\""),
+    ("queue.mongodb.poll-every", "\"2m\"", "from 1ms to 1m"),
+    ("lease.mongodb.uri", "\"localhost:27017\"", "\"mongodb://\""),
+    ("lease.mongodb.uri", "\"ada:secret@db\"", "\"mongodb+srv://\""),
+    ("lease.mongodb.database", "\"my.orders\"", "63 bytes"),
+    ("lease.mongodb.username", "\"ada\"", "needs lease.mongodb.password"),
+    ("lease.mongodb.password", "\"secret\"", "needs lease.mongodb.username"),
+    ("lease.mongodb.replica-set", "7", "a text in quotes"),
+    ("lease.mongodb.pool-limit", "-1", "a whole number"),
+    ("lease.mongodb.timeout", "\"0s\"", "from 1ms to 1h"),
+    ("lease.mongodb.writes", "0", "\"majority\" or a number of members"),
+    ("lease.mongodb.reads", "\"nearest\"", "\"majority\", \"local\""),
+    ("lease.mongodb.poll-every", "\"2m\"", "from 1ms to 1m"),
     ("delivery.timeout", "\"2h\"", "from 1ms to 1h"),
     ("delivery.concurrency", "0", "from 1 to"),
     ("delivery.concurrency", "2000", "delivery.in-flight-limit, 1024"),
@@ -93,7 +129,13 @@ fn unknown_keys_are_refused_with_what_was_meant() {
         ("[worker]\nenabled = true", "worker.enabled", "mean worker.enable?"),
         ("[wroker]\nenable = true", "wroker", "mean worker?"),
         ("[http.server]\nxyzzy = 1", "http.server.xyzzy", "[http.server] has addr"),
-        ("[repository.mongodb]\nuri = \"secret\"", "repository.mongodb", "[repository] has"),
+        ("[repository.mongo]\nuri = \"secret\"", "repository.mongo", "mean repository.mongodb?"),
+        (
+            "[lease.mongodb]\npasword = \"secret\"",
+            "lease.mongodb.pasword",
+            "lease.mongodb.password?",
+        ),
+        ("[queue.sqs]\nsecret = \"secret\"", "queue.sqs", "[queue] has"),
         ("level = \"info\"", "level", "mean log.level?"),
         ("http = 1", "http", "is a section"),
     ] {
@@ -211,6 +253,128 @@ fn tokens_are_masked_wherever_they_could_show() {
     let config = from_file(text).unwrap();
     let shown = config.to_toml().unwrap();
     assert!(shown.contains("token = \"***\"") && shown.contains("admin"), "{shown}");
+    for shown in [shown, format!("{config:?}")] {
+        assert!(!shown.contains("secret-word"), "{shown}");
+    }
+}
+
+/// A server that has everything in one database.
+const IN_MONGODB: &str = "repository.engine = \"mongodb\"\nqueue.engine = \"mongodb\"\n\
+                          lease.engine = \"mongodb\"\n";
+
+fn in_mongodb(more: &str) -> Result<Config, ConfigError> {
+    from_file(&format!("{IN_MONGODB}{more}"))
+}
+
+#[test]
+fn queue_and_lease_are_where_the_repository_is_unless_they_have_a_uri() {
+    let config =
+        in_mongodb("[repository.mongodb]\nuri = \"mongodb://db\"\ntimeout = \"5s\"").unwrap();
+    let tables = Part::ALL.map(|part| config.mongodb(part).unwrap());
+    assert_eq!(tables[0].timeout.as_secs(), 5);
+    assert!(tables[0] == tables[1] && tables[1] == tables[2]);
+
+    let config = in_mongodb("queue.mongodb.uri = \"mongodb://other\"").unwrap();
+    let queue = config.mongodb(Part::Queue).unwrap();
+    assert_eq!(queue.uri.expose_secret(), "mongodb://other");
+    assert_eq!(queue.timeout, Mongo::default().timeout, "nothing else is inherited");
+    assert_ne!(config.mongodb(Part::Lease), Some(queue));
+
+    assert!(Part::ALL.iter().all(|part| Config::default().mongodb(*part).is_none()));
+}
+
+#[test]
+fn settings_of_mongodb_are_read() {
+    let table = "[repository.mongodb]\nwrites = 2\nreads = \"linearizable\"\nusername = \"ada\"\n\
+                 password = \"secret\"\npool-limit = 50\nreplica-set = \"rs0\"\ndatabase = \"orders\"";
+    let config = in_mongodb(table).unwrap();
+    let table = config.mongodb(Part::Repository).unwrap();
+    assert_eq!((table.writes, table.reads), (Writes::Members(2), Reads::Linearizable));
+    assert_eq!(table.password.expose_secret(), "secret");
+    let names = (table.username.as_str(), table.replica_set.as_str(), table.database.as_str());
+    assert_eq!((names, table.pool_limit), (("ada", "rs0", "orders"), 50));
+
+    let layers = Layers::new().unwrap().text("flare.toml", IN_MONGODB).unwrap();
+    let pairs = [("WRITES", "3"), ("USERNAME", "ada"), ("PASSWORD", "12345")];
+    let variables =
+        pairs.map(|(key, value)| (format!("FLARE_REPOSITORY__MONGODB__{key}"), value.to_owned()));
+    let config = layers.environment(variables).unwrap().finish().unwrap();
+    assert_eq!(config.repository.mongodb.writes, Writes::Members(3));
+    assert_eq!(config.repository.mongodb.password.expose_secret(), "12345");
+}
+
+#[test]
+fn settings_of_engines_that_are_not_in_use_are_refused() {
+    let only_repository = "repository.engine = \"mongodb\"\n";
+    for (engines, more, key, says) in [
+        (
+            "",
+            "repository.mongodb.uri = \"mongodb://db\"",
+            "repository.mongodb.uri",
+            "by any engine",
+        ),
+        ("", "queue.mongodb.uri = \"mongodb://db\"", "queue.mongodb.uri", "queue.engine is not"),
+        (
+            IN_MONGODB,
+            "repository.memory.max-bytes = \"1GiB\"",
+            "repository.memory.max-bytes",
+            "is \"mongodb\"",
+        ),
+        (
+            IN_MONGODB,
+            "lease.mongodb.timeout = \"1s\"",
+            "lease.mongodb.timeout",
+            "without lease.mongodb.uri",
+        ),
+        (
+            only_repository,
+            "repository.mongodb.poll-every = \"1s\"",
+            "repository.mongodb.poll-every",
+            "no queue",
+        ),
+        (
+            only_repository,
+            "lease.mongodb.reads = \"local\"",
+            "lease.mongodb.reads",
+            "lease.engine is not",
+        ),
+    ] {
+        let refused = from_file(&format!("{engines}{more}")).unwrap_err();
+        assert_eq!(refused.key(), key, "{refused}");
+        let message = refused.to_string();
+        assert!(message.contains("has no effect") && message.contains(says), "{message}");
+    }
+    // They are where [repository.mongodb] says, even if the repository is not.
+    assert!(
+        from_file("queue.engine = \"mongodb\"\nrepository.mongodb.poll-every = \"1s\"").is_ok()
+    );
+}
+
+#[test]
+fn documents_have_to_fit_into_mongodb() {
+    let refused = in_mongodb("http.server.body-limit = \"16MiB\"").unwrap_err();
+    assert_eq!(refused.key(), "http.server.body-limit");
+    assert!(refused.to_string().contains("at most 16320KiB"), "{refused}");
+    assert!(in_mongodb("http.server.body-limit = \"16320KiB\"").is_ok());
+}
+
+#[test]
+fn nobody_signs_in_twice() {
+    let twice = "[repository.mongodb]\nuri = \"mongodb://ada:secret@db\"\nusername = \"bob\"\n\
+                 password = \"secret\"";
+    let refused = in_mongodb(twice).unwrap_err();
+    assert_eq!(refused.key(), "repository.mongodb.username");
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+}
+
+#[test]
+fn passwords_of_mongodb_are_masked_wherever_they_could_show() {
+    let text = "[repository.mongodb]\nusername = \"ada\"\npassword = \"secret-word\"\n\
+                [queue.mongodb]\nuri = \"mongodb://ada:secret-word@db/orders\"";
+    let config = in_mongodb(text).unwrap();
+    let shown = config.to_toml().unwrap();
+    assert!(shown.contains("password = \"***\""), "{shown}");
+    assert!(shown.contains("uri = \"mongodb://ada:***@db/orders\""), "{shown}");
     for shown in [shown, format!("{config:?}")] {
         assert!(!shown.contains("secret-word"), "{shown}");
     }

@@ -19,8 +19,8 @@ use serde::Serialize;
 use self::follow::Follower;
 use self::talk::{Talk, Terminal};
 use crate::cli::Source;
-use crate::compose;
 use crate::failure::Failure;
+use crate::stores;
 
 /// What to keep in order, and how far to go.
 #[derive(Debug, Default, Args)]
@@ -53,7 +53,7 @@ pub(crate) fn carry_out(purpose: Purpose, wish: &Wish) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start threads", error))?;
     let outcome = runtime.block_on(async {
-        let caretaker = compose::backend(&config).caretaker();
+        let caretaker = stores::caretaker(&config, purpose, wish.parts()).await?;
         keep(&caretaker, purpose, wish, &Terminal).await
     });
     runtime.shutdown_background();
