@@ -15,19 +15,19 @@ use crate::failure::Failure;
 
 /// All stores, each with the engine the configuration names. They have to be set up.
 pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
-    connected(config).await.map_err(|error| Failure::because("cannot connect to the stores", error))
-}
-
-async fn connected(config: &Config) -> Result<Backend, Error> {
-    if let Some(table) = one_database(config) {
-        return Ok(MongoBackend::connect(mongo_config(table)).await?.into());
+    if let Some(place) = one_database(config) {
+        let connected = MongoBackend::connect(place.config()).await;
+        return Ok(connected.map_err(|error| place.refusal(&error))?.into());
     }
     let memory = memory(config);
     let mut stores = Backend::none();
     for part in Part::ALL {
-        stores = match config.mongodb(part) {
+        stores = match Place::of(config, part) {
             None => stores.with(part, &memory),
-            Some(table) => stores.with(part, &on_mongodb(table, part).await?),
+            Some(place) => {
+                let connected = on_mongodb(place.config(), part).await;
+                stores.with(part, &connected.map_err(|error| place.refusal(&error))?)
+            }
         };
     }
     Ok(stores)
@@ -39,24 +39,21 @@ pub(crate) async fn caretaker(
     purpose: Purpose,
     parts: &[Part],
 ) -> Result<Caretaker, Failure> {
-    let kept = kept(config, purpose, parts).await;
-    let kept = kept.map_err(|error| Failure::because("cannot connect to the stores", error))?;
-    Ok(kept.caretaker())
-}
-
-async fn kept(config: &Config, purpose: Purpose, parts: &[Part]) -> Result<Backend, Error> {
     let memory = memory(config);
     let mut kept = Backend::none();
     for part in parts {
-        kept = match config.mongodb(*part) {
+        kept = match Place::of(config, *part) {
             None => kept.with(*part, &memory),
-            Some(table) => kept.upkeep(mongo_upkeep(mongo_config(table), *part).await?),
+            Some(place) => {
+                let upkeep = mongo_upkeep(place.config(), *part).await;
+                kept.upkeep(upkeep.map_err(|error| place.refusal(&error))?)
+            }
         };
     }
     if purpose == Purpose::Cleanup && parts.contains(&Part::Queue) {
         kept.upkeep.extend(left_over_queues(config).await?);
     }
-    Ok(kept)
+    Ok(kept.caretaker())
 }
 
 /// What keeps a part in order that is in MongoDB.
@@ -65,31 +62,27 @@ async fn mongo_upkeep(_config: MongoConfig, part: Part) -> Result<Arc<dyn Upkeep
     Err(Error::new(ErrorKind::Unsupported, "upkeep").backend("mongodb").detail(detail))
 }
 
-/// Queues of lanes that are nobody's, which shared stores alone can know: those of a queue that is
-/// shared by a repository that is not may be another process's. None before all is set up.
-async fn left_over_queues(config: &Config) -> Result<Option<Arc<dyn Upkeep>>, Error> {
-    let shared = [Part::Repository, Part::Queue].map(|part| config.mongodb(part));
-    let [Some(repository), Some(queue)] = shared else { return Ok(None) };
-    let connected = async {
-        let repository = MongoRepository::connect(mongo_config(repository)).await?;
-        let queue = MongoQueue::connect(mongo_config(queue)).await?;
-        Ok::<_, Error>(QueueUpkeep::new("mongodb", Arc::new(queue), Arc::new(repository)))
-    };
-    match connected.await {
-        Ok(upkeep) => Ok(Some(Arc::new(upkeep))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Finds queues of lanes that are nobody's. Only where the repository is shared as well: beside
+/// one in memory, queues belong to subscriptions that this process cannot see. Nothing is left over
+/// before both are set up.
+async fn left_over_queues(config: &Config) -> Result<Option<Arc<dyn Upkeep>>, Failure> {
+    let places = [Part::Repository, Part::Queue].map(|part| Place::of(config, part));
+    let [Some(at_repository), Some(at_queue)] = places else { return Ok(None) };
+    let repository = MongoRepository::connect(at_repository.config()).await;
+    let Some(repository) = at_repository.if_set_up(repository)? else { return Ok(None) };
+    let queue = MongoQueue::connect(at_queue.config()).await;
+    let Some(queue) = at_queue.if_set_up(queue)? else { return Ok(None) };
+    Ok(Some(Arc::new(QueueUpkeep::new("mongodb", Arc::new(queue), Arc::new(repository)))))
 }
 
 /// Where everything is, if all parts are in the same database: one pool of connections is enough.
-fn one_database(config: &Config) -> Option<&Mongo> {
+fn one_database(config: &Config) -> Option<Place<'_>> {
     let [repository, queue, lease] = Part::ALL.map(|part| config.mongodb(part));
-    repository.filter(|_| repository == queue && queue == lease)
+    let same = repository == queue && queue == lease;
+    Place::of(config, Part::Repository).filter(|_| same)
 }
 
-async fn on_mongodb(table: &Mongo, part: Part) -> Result<Backend, Error> {
-    let config = mongo_config(table);
+async fn on_mongodb(config: MongoConfig, part: Part) -> Result<Backend, Error> {
     let mut stores = Backend::none();
     match part {
         Part::Repository => {
@@ -99,6 +92,52 @@ async fn on_mongodb(table: &Mongo, part: Part) -> Result<Backend, Error> {
         _ => stores.lease = Some(Arc::new(MongoLease::connect(config).await?)),
     }
     Ok(stores)
+}
+
+/// A table about MongoDB, with its name.
+struct Place<'a> {
+    name: &'static str,
+    table: &'a Mongo,
+}
+
+impl<'a> Place<'a> {
+    fn of(config: &'a Config, part: Part) -> Option<Self> {
+        config.mongodb_table(part).map(|(name, table)| Self { name, table })
+    }
+
+    fn config(&self) -> MongoConfig {
+        mongo_config(self.table)
+    }
+
+    fn if_set_up<T>(&self, connected: Result<T, Error>) -> Result<Option<T>, Failure> {
+        match connected {
+            Ok(store) => Ok(Some(store)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.refusal(&error)),
+        }
+    }
+
+    /// Says why there is no connection, by the key if one is wrong. What is behind the error it leaves
+    /// out: the driver's words are in it already, and would be in it again.
+    fn refusal(&self, error: &Error) -> Failure {
+        let name = self.name;
+        match (error.kind(), error.field_name()) {
+            (ErrorKind::Invalid, Some("uri")) if self.table.uri_has_secrets() => {
+                // The parser quotes what it does not understand.
+                Failure::usage(format!(
+                    "{name}.uri is no MongoDB address (why is not shown, as that may quote a \
+                     secret; / : ? # [ ] @ % in user or password have to be percent-encoded)"
+                ))
+            }
+            (ErrorKind::Invalid, Some(field)) => {
+                Failure::usage(format!("{name}.{field} {}", error.detail_text()))
+            }
+            (ErrorKind::Unavailable | ErrorKind::Timeout, _) => Failure::new(format!(
+                "cannot reach MongoDB (is it running? {name}.uri says where): {error}"
+            )),
+            _ => Failure::new(format!("cannot use MongoDB as [{name}] says: {error}")),
+        }
+    }
 }
 
 fn mongo_config(table: &Mongo) -> MongoConfig {

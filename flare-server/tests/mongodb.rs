@@ -1,1 +1,226 @@
-fn main() {}
+//! The `flare` program on a real MongoDB: what it keeps, and what it says when it cannot.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::print_stderr, reason = "a scratch database that stays is worth a line")]
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use common::{PATIENCE, Server, flare, run};
+use flare_backend_mongo::{MongoBackend, MongoConfig};
+use flare_testkit::{Answer, HttpTarget, Service, Trials};
+use serde_json::Value;
+
+/// Everything in one database.
+const ENGINES: [&str; 6] = [
+    "--set",
+    "repository.engine=mongodb",
+    "--set",
+    "queue.engine=mongodb",
+    "--set",
+    "lease.engine=mongodb",
+];
+
+const ADA: &str = "/documents/http://api.example.com/users/ada";
+
+fn main() -> ExitCode {
+    Trials::on(Service::MongoDb)
+        .test("a_killed_server_goes_on_where_it_was", a_killed_server_goes_on_where_it_was)
+        .test("a_server_that_drains_leaves_the_lanes", a_server_that_drains_leaves_the_lanes)
+        .test("engines_can_be_mixed", engines_can_be_mixed)
+        .test("a_database_that_is_not_set_up", a_database_that_is_not_set_up)
+        .test("a_server_that_cannot_be_reached", a_server_that_cannot_be_reached)
+        .test("passwords_are_never_printed", passwords_are_never_printed)
+        .run()
+}
+
+/// A database that nobody else uses; dropped with it.
+struct Scratch {
+    uri: String,
+    name: String,
+}
+
+impl Scratch {
+    fn new(uri: &str, name: &str) -> Self {
+        #[allow(clippy::disallowed_methods, reason = "a name that no earlier run used")]
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+        Self { uri: uri.to_owned(), name: format!("flare-server-{name}-{now}") }
+    }
+
+    async fn set_up(uri: &str, name: &str) -> Self {
+        let scratch = Self::new(uri, name);
+        let config = MongoConfig::new(uri).database(&scratch.name).timeout(PATIENCE);
+        MongoBackend::connect(config.create_missing()).await.unwrap();
+        scratch
+    }
+
+    /// Flags that name this database, besides others.
+    fn flags(&self, others: &[&str]) -> Vec<String> {
+        let table = [
+            format!("--set=repository.mongodb.uri={}", self.uri),
+            format!("--set=repository.mongodb.database={}", self.name),
+        ];
+        table.into_iter().chain(others.iter().map(|flag| (*flag).to_owned())).collect()
+    }
+
+    fn start(&self, others: &[&str]) -> Server {
+        let flags = self.flags(others);
+        Server::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let (uri, name) = (self.uri.clone(), self.name.clone());
+        // Dropping is not async, and the runtime it happens on may be ending.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let client = mongodb::Client::with_uri_str(&uri).await.unwrap();
+                client.database(&name).drop().await
+            })
+        });
+        if let Ok(Err(error)) = dropped.join() {
+            eprintln!("could not drop {}: {error}", self.name);
+        }
+    }
+}
+
+/// What the client was told so far: action and revision.
+fn told(client: &HttpTarget) -> Vec<(String, i64)> {
+    let bodies = client.requests().into_iter().map(|request| request.body);
+    bodies
+        .map(|body| {
+            let told: Value = serde_json::from_slice(&body).unwrap();
+            (told["action"].as_str().unwrap().to_owned(), told["revision"].as_i64().unwrap())
+        })
+        .collect()
+}
+
+/// Waits until the client was told this; on the way it may hear it, or what was before it, again.
+#[allow(clippy::disallowed_methods, reason = "another process's time is real")]
+async fn hears(client: &HttpTarget, action: &str, revision: i64, server: &Server) {
+    let until = Instant::now() + PATIENCE;
+    while told(client).last() != Some(&(action.to_owned(), revision)) {
+        assert!(Instant::now() < until, "told {:?}\n{}", told(client), server.log());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn a_killed_server_goes_on_where_it_was(uri: String) {
+    let scratch = Scratch::set_up(&uri, "kill").await;
+    let client = HttpTarget::start(Answer::status(204)).await;
+    let server = scratch.start(&ENGINES);
+    let subscription = server.subscribe(&client.url(""));
+    assert_eq!(server.put(ADA, r#"{"revision":1,"name":"Ada"}"#).0, 202);
+    hears(&client, "create", 1, &server).await;
+    assert_eq!(server.get("/health/ready").0, 200, "{}", server.log());
+    // Dropping kills it: nothing is drained, and its leases are still its own.
+    drop(server);
+
+    let server = scratch.start(&ENGINES);
+    let (status, document) = server.get(ADA);
+    assert_eq!(status, 200, "{document}");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!((&document["revision"], &document["content"]["name"]), (&1.into(), &"Ada".into()));
+    let (status, shown) = server.get(&subscription);
+    assert_eq!(status, 200, "{shown}");
+    assert_eq!(server.put(ADA, r#"{"revision":2}"#).0, 202);
+    hears(&client, "update", 2, &server).await;
+}
+
+async fn a_server_that_drains_leaves_the_lanes(uri: String) {
+    let scratch = Scratch::set_up(&uri, "drain").await;
+    let client = HttpTarget::start(Answer::status(204)).await;
+    let mut first = scratch.start(&ENGINES);
+    first.subscribe(&client.url(""));
+    assert_eq!(first.put(ADA, r#"{"revision":1}"#).0, 202);
+    hears(&client, "create", 1, &first).await;
+    // A second one takes changes, and works once the first is gone.
+    let second = scratch.start(&ENGINES);
+    assert_eq!(second.put(ADA, r#"{"revision":2}"#).0, 202);
+    hears(&client, "update", 2, &first).await;
+    first.terminate();
+    assert!(first.wait().success(), "{}", first.log());
+    assert!(!first.log().contains("lost"), "{}", first.log());
+    assert_eq!(second.put(ADA, r#"{"revision":3}"#).0, 202);
+    hears(&client, "update", 3, &second).await;
+    assert_eq!(told(&client).len(), 3, "nothing was told twice: {:?}", told(&client));
+}
+
+async fn engines_can_be_mixed(uri: String) {
+    let scratch = Scratch::set_up(&uri, "mixed").await;
+    let client = HttpTarget::start(Answer::status(204)).await;
+    let mut server = scratch.start(&ENGINES[..2]);
+    server.subscribe(&client.url(""));
+    assert_eq!(server.put(ADA, r#"{"revision":1}"#).0, 202);
+    hears(&client, "create", 1, &server).await;
+    server.terminate();
+    assert!(server.wait().success(), "{}", server.log());
+    assert!(server.log().contains("run no other one on the same repository"), "{}", server.log());
+}
+
+/// Runs `flare start` to its end, which has to be a failure in one line; gives its code and that.
+fn refused(flags: &[String]) -> (i32, String) {
+    let (code, out, err) = run(flare(&["start", "--addr", "127.0.0.1:0"]).args(flags));
+    assert_eq!((out.as_str(), err.lines().count()), ("", 1), "{err}");
+    (code, err)
+}
+
+async fn a_database_that_is_not_set_up(uri: String) {
+    let scratch = Scratch::new(&uri, "bare");
+    for engines in [&ENGINES[..], &ENGINES[..2]] {
+        let (code, said) = refused(&scratch.flags(engines));
+        assert_eq!(code, 1);
+        assert!(said.contains("is not set up") && said.contains("flare setup"), "{said}");
+    }
+}
+
+async fn a_server_that_cannot_be_reached(_uri: String) {
+    let nobody = HttpTarget::refusing().await.replace("http://", "mongodb://ada:secret-word@");
+    let flags = [
+        format!("--set=repository.mongodb.uri={nobody}"),
+        "--set=repository.mongodb.timeout=1s".to_owned(),
+    ];
+    let flags: Vec<_> = flags.into_iter().chain(ENGINES.map(str::to_owned)).collect();
+    #[allow(clippy::disallowed_methods, reason = "another process's time is real")]
+    let before = Instant::now();
+    let (code, said) = refused(&flags);
+    assert!(before.elapsed() < Duration::from_secs(20), "{:?}", before.elapsed());
+    assert_eq!(code, 1);
+    assert!(said.contains("is it running? repository.mongodb.uri says where"), "{said}");
+    assert!(!said.contains("secret-word"), "{said}");
+}
+
+async fn passwords_are_never_printed(uri: String) {
+    let place = uri.strip_prefix("mongodb://").unwrap();
+    let table = |pairs: &[&str]| pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>();
+    for (table, expected, says) in [
+        // Nobody is called that here.
+        (table(&[&format!("uri=mongodb://ada:secret-word@{place}")]), 1, "denied"),
+        (table(&[&format!("uri={uri}"), "username=ada", "password=secret-word"]), 1, "denied"),
+        // What parsers like to quote: not percent-encoded, no port, no value of that option.
+        (table(&["uri=mongodb://ada:secret-word/@db/"]), 2, "percent-encoded"),
+        (table(&["uri=mongodb://ada:secret-word?@db/"]), 2, "percent-encoded"),
+        (table(&["uri=mongodb://ada:secret-word@127.0.0.1:port"]), 2, "no MongoDB address"),
+        (table(&["uri=mongodb://db/?authMechanismProperties=secret-word"]), 2, "mongodb.uri"),
+    ] {
+        let flags = table.iter().map(|pair| format!("--set=repository.mongodb.{pair}"));
+        let more = ["--set=repository.mongodb.timeout=5s"].into_iter().chain(ENGINES);
+        let flags: Vec<_> = flags.chain(more.map(str::to_owned)).collect();
+        let (code, said) = refused(&flags);
+        assert_eq!(code, expected, "{said}");
+        assert!(said.contains(says) && !said.contains("secret-word"), "{said}");
+        let (code, shown, _) = run(flare(&["config"]).args(&flags));
+        assert_eq!(code, 0);
+        assert!(shown.contains("***") && !shown.contains("secret-word"), "{shown}");
+    }
+    // Without secrets the reason is shown.
+    let flags =
+        ["--set=repository.mongodb.uri=mongodb://db/?tls=perhaps"].into_iter().chain(ENGINES);
+    let (code, said) = refused(&flags.map(str::to_owned).collect::<Vec<_>>());
+    assert_eq!(code, 2);
+    assert!(said.contains("repository.mongodb.uri") && said.contains("tls"), "{said}");
+}

@@ -7,10 +7,9 @@ use std::time::Duration;
 use flare_core::http::Guard;
 use flare_core::model::duration::{MAX_DURATION, format_duration};
 use flare_core::model::size::format_size;
-use flare_core::port::Part;
 use secrecy::ExposeSecret;
-use toml::{Table, Value};
 
+use super::idle::idle;
 use super::{Config, ConfigError, Engine, Mongo, Networks, Token};
 
 /// The most entries a list may have, as the REST interface promises.
@@ -99,60 +98,6 @@ fn mongodb(name: &str, table: &Mongo) -> Checked {
     let moment = Duration::from_millis(1);
     time(&key("timeout"), table.timeout, moment, Duration::from_hours(1))?;
     time(&key("poll-every"), table.poll_every, moment, Duration::from_mins(1))
-}
-
-/// Refuses settings of engines that are not in use.
-fn idle(config: &Config) -> Checked {
-    let Config { repository, queue, lease, .. } = config;
-    let waking = [Part::Queue, Part::Lease].map(|part| config.mongodb(part));
-    let wakes = waking.into_iter().flatten().any(|table| std::ptr::eq(table, &repository.mongodb));
-    let in_mongodb = |engine: Engine| engine == Engine::MongoDb;
-
-    let mut idle = Vec::new();
-    if in_mongodb(repository.engine) {
-        idle.push(("repository.memory", "repository.engine is \"mongodb\"".to_owned()));
-    } else if !wakes {
-        idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
-    }
-    if !wakes {
-        let reason = "no queue and no leases are kept there".to_owned();
-        idle.push(("repository.mongodb.poll-every", reason));
-    }
-    for (name, part, engine, table) in [
-        ("queue.mongodb", "queue", queue.engine, &queue.mongodb),
-        ("lease.mongodb", "lease", lease.engine, &lease.mongodb),
-    ] {
-        if !in_mongodb(engine) {
-            idle.push((name, format!("{part}.engine is not \"mongodb\"")));
-        } else if table.is_inherited() {
-            idle.push((name, format!("without {name}.uri all of repository.mongodb is used")));
-        }
-    }
-    let unreadable =
-        |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());
-    let said = Value::Table(Table::try_from(config).map_err(unreadable)?);
-    let defaults = Value::Table(Table::try_from(Config::default()).map_err(unreadable)?);
-    for (path, reason) in idle {
-        if let Some(key) = difference(path, at(&said, path), at(&defaults, path)) {
-            return Err(ConfigError::new(key, format!("has no effect: {reason}")));
-        }
-    }
-    Ok(())
-}
-
-fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(value, |value, name| value.get(name))
-}
-
-/// The first key at or below `path` whose value is not the default.
-fn difference(path: &str, said: Option<&Value>, default: Option<&Value>) -> Option<String> {
-    match said {
-        Some(Value::Table(table)) => table.iter().find_map(|(name, said)| {
-            let default = default.and_then(|default| default.get(name));
-            difference(&format!("{path}.{name}"), Some(said), default)
-        }),
-        said => (said != default).then(|| path.to_owned()),
-    }
 }
 
 fn contradictions(config: &Config) -> Checked {

@@ -5,6 +5,7 @@
 mod check;
 mod error;
 mod http;
+mod idle;
 mod keys;
 mod layers;
 mod log;

@@ -8,7 +8,7 @@ use flare_core::port::Part;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::secret::{masked, masked_uri, secret};
+use super::secret::{mask_uri, masked, masked_uri, secret};
 use super::{Config, Engine};
 
 /// A table named `mongodb`.
@@ -53,6 +53,11 @@ impl Mongo {
     /// Whether it stands for `[repository.mongodb]`.
     pub fn is_inherited(&self) -> bool {
         self.uri.expose_secret().is_empty()
+    }
+
+    /// Whether there is something in the URI that must not be shown.
+    pub fn uri_has_secrets(&self) -> bool {
+        mask_uri(self.uri.expose_secret()) != self.uri.expose_secret()
     }
 
     /// Whether the URI says who signs in.
@@ -111,12 +116,22 @@ impl PartialEq for Mongo {
 impl Config {
     /// The MongoDB that has this part, if one has.
     pub fn mongodb(&self, part: Part) -> Option<&Mongo> {
-        let (engine, own) = match part {
-            Part::Repository => (self.repository.engine, &self.repository.mongodb),
-            Part::Queue => (self.queue.engine, &self.queue.mongodb),
-            _ => (self.lease.engine, &self.lease.mongodb),
+        self.mongodb_table(part).map(|(_, table)| table)
+    }
+
+    /// The same, with the name of its table.
+    pub fn mongodb_table(&self, part: Part) -> Option<(&'static str, &Mongo)> {
+        let (engine, name, own) = match part {
+            Part::Repository => {
+                (self.repository.engine, "repository.mongodb", &self.repository.mongodb)
+            }
+            Part::Queue => (self.queue.engine, "queue.mongodb", &self.queue.mongodb),
+            _ => (self.lease.engine, "lease.mongodb", &self.lease.mongodb),
         };
-        let table = if own.is_inherited() { &self.repository.mongodb } else { own };
+        let table = match own.is_inherited() {
+            true => ("repository.mongodb", &self.repository.mongodb),
+            false => (name, own),
+        };
         (engine == Engine::MongoDb).then_some(table)
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn masked_uri<S: Serializer>(
 }
 
 /// Hides rather too much than too little: a URI that is not well formed may have a secret anywhere.
-fn mask_uri(uri: &str) -> String {
+pub(super) fn mask_uri(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else {
         return if uri.is_empty() { String::new() } else { MASK.to_owned() };
     };

@@ -1,0 +1,61 @@
+//! Takes a configuration; gives the first setting in it that could have no effect, for its engine is
+//! not in use or its table stands for another one.
+
+use flare_core::port::Part;
+use toml::{Table, Value};
+
+use super::{Config, ConfigError, Engine};
+
+/// Refuses settings of engines that are not in use.
+pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
+    let Config { repository, queue, lease, .. } = config;
+    let waking = [Part::Queue, Part::Lease].map(|part| config.mongodb(part));
+    let wakes = waking.into_iter().flatten().any(|table| std::ptr::eq(table, &repository.mongodb));
+    let in_mongodb = |engine: Engine| engine == Engine::MongoDb;
+
+    let mut idle = Vec::new();
+    if in_mongodb(repository.engine) {
+        idle.push(("repository.memory", "repository.engine is \"mongodb\"".to_owned()));
+    } else if !wakes {
+        idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
+    }
+    if !wakes {
+        let reason = "no queue and no leases are kept there".to_owned();
+        idle.push(("repository.mongodb.poll-every", reason));
+    }
+    for (name, part, engine, table) in [
+        ("queue.mongodb", "queue", queue.engine, &queue.mongodb),
+        ("lease.mongodb", "lease", lease.engine, &lease.mongodb),
+    ] {
+        if !in_mongodb(engine) {
+            idle.push((name, format!("{part}.engine is not \"mongodb\"")));
+        } else if table.is_inherited() {
+            idle.push((name, format!("without {name}.uri all of repository.mongodb is used")));
+        }
+    }
+    let unreadable =
+        |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());
+    let said = Value::Table(Table::try_from(config).map_err(unreadable)?);
+    let defaults = Value::Table(Table::try_from(Config::default()).map_err(unreadable)?);
+    for (path, reason) in idle {
+        if let Some(key) = difference(path, at(&said, path), at(&defaults, path)) {
+            return Err(ConfigError::new(key, format!("has no effect: {reason}")));
+        }
+    }
+    Ok(())
+}
+
+fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+/// The first key at or below `path` whose value is not the default.
+fn difference(path: &str, said: Option<&Value>, default: Option<&Value>) -> Option<String> {
+    match said {
+        Some(Value::Table(table)) => table.iter().find_map(|(name, said)| {
+            let default = default.and_then(|default| default.get(name));
+            difference(&format!("{path}.{name}"), Some(said), default)
+        }),
+        said => (said != default).then(|| path.to_owned()),
+    }
+}
