@@ -109,6 +109,22 @@ async fn hears(client: &HttpTarget, action: &str, revision: i64, server: &Server
     }
 }
 
+/// Waits until it is stored that the client has everything. A server that is killed before has to be
+/// in doubt, and would say `create` again.
+#[allow(clippy::disallowed_methods, reason = "another process's time is real")]
+async fn settles(server: &Server, subscription: &str) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (_, status) = server.get(&format!("{subscription}/status"));
+        let shown: Value = serde_json::from_str(&status).unwrap();
+        if (&shown["lag"], &shown["spreading"]) == (&0.into(), &0.into()) {
+            return;
+        }
+        assert!(Instant::now() < until, "{status}\n{}", server.log());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 async fn a_killed_server_goes_on_where_it_was(uri: String) {
     let scratch = Scratch::set_up(&uri, "kill").await;
     let client = HttpTarget::start(Answer::status(204)).await;
@@ -116,6 +132,7 @@ async fn a_killed_server_goes_on_where_it_was(uri: String) {
     let subscription = server.subscribe(&client.url(""));
     assert_eq!(server.put(ADA, r#"{"revision":1,"name":"Ada"}"#).0, 202);
     hears(&client, "create", 1, &server).await;
+    settles(&server, &subscription).await;
     assert_eq!(server.get("/health/ready").0, 200, "{}", server.log());
     // Dropping kills it: nothing is drained, and its leases are still its own.
     drop(server);
