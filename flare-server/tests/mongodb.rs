@@ -66,7 +66,11 @@ impl Scratch {
     }
 
     fn start(&self, others: &[&str]) -> Server {
-        let flags = self.flags(others);
+        let mut flags = self.flags(others);
+        // Tests share their machine, so a call may take long.
+        for key in ["repository.mongodb.timeout", "http.server.timeout"] {
+            flags.push(format!("--set={key}=60s"));
+        }
         Server::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 }
