@@ -24,6 +24,18 @@ const SHORTEST_TOKEN: usize = 16;
 /// What MongoDB takes in a document, less what Flare keeps beside the content.
 const MONGODB_CONTENT: u64 = (16 << 20) - (64 << 10);
 
+/// Options of a MongoDB URI that a key overrules, in lower case, each with the value that does no harm
+/// (addresses are often copied with it) and the key.
+const OVERRULED: [(&str, &str, &str); 7] = [
+    ("w", "majority", "writes"),
+    ("journal", "true", "writes"),
+    ("readconcernlevel", "majority", "reads"),
+    ("readpreference", "primary", "reads"),
+    ("wtimeoutms", "", "timeout"),
+    ("connecttimeoutms", "", "timeout"),
+    ("serverselectiontimeoutms", "", "timeout"),
+];
+
 type Checked = Result<(), ConfigError>;
 
 pub(super) fn check(config: &Config) -> Checked {
@@ -78,6 +90,16 @@ fn mongodb(name: &str, table: &Mongo) -> Checked {
     let inherits = table.is_inherited() && name != "repository.mongodb";
     if !(inherits || ["mongodb://", "mongodb+srv://"].iter().any(|it| uri.starts_with(it))) {
         return refuse("uri", "must begin with \"mongodb://\" or \"mongodb+srv://\"");
+    }
+    let options = uri.split_once('?').map_or("", |(_, options)| options);
+    for (option, value) in options.split('&').filter_map(|option| option.split_once('=')) {
+        let named = |(other, harmless, _): &&(&str, &str, &str)| {
+            option.eq_ignore_ascii_case(other) && !value.eq_ignore_ascii_case(harmless)
+        };
+        if let Some((_, _, overruling)) = OVERRULED.iter().find(named) {
+            let reason = format!("must not have the option {option}: {} says it", key(overruling));
+            return refuse("uri", &reason);
+        }
     }
     let forbidden = |c: char| c.is_whitespace() || c.is_control() || r#"/\."$*<>:|?"#.contains(c);
     if table.database.len() > 63 || table.database.contains(forbidden) {

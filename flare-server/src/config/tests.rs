@@ -359,6 +359,24 @@ fn documents_have_to_fit_into_mongodb() {
 }
 
 #[test]
+fn options_of_a_uri_that_would_be_overruled_are_refused() {
+    let with = |options: &str| {
+        in_mongodb(&format!("repository.mongodb.uri = \"mongodb://ada:secret@db/?{options}\""))
+    };
+    for (options, key) in [
+        ("tls=true&w=1", "repository.mongodb.writes"),
+        ("readConcernLevel=local", "repository.mongodb.reads"),
+        ("connectTimeoutMS=100", "repository.mongodb.timeout"),
+    ] {
+        let refused = with(options).unwrap_err();
+        assert_eq!(refused.key(), "repository.mongodb.uri");
+        assert!(refused.to_string().contains(key), "{refused}");
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+    }
+    assert!(with("retryWrites=true&w=majority&appName=orders&maxPoolSize=20").is_ok());
+}
+
+#[test]
 fn nobody_signs_in_twice() {
     let twice = "[repository.mongodb]\nuri = \"mongodb://ada:secret@db\"\nusername = \"bob\"\n\
                  password = \"secret\"";
