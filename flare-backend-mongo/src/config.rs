@@ -158,9 +158,7 @@ impl MongoConfig {
     pub(crate) async fn options(&self) -> Result<(ClientOptions, String)> {
         self.check()?;
         let parsed = ClientOptions::parse(self.uri.expose_secret()).await;
-        let mut options = parsed.map_err(|error| {
-            refused("uri", format!("is no MongoDB address: {}", *error.kind)).source(error)
-        })?;
+        let mut options = parsed.map_err(|error| self.not_an_address(error))?;
         if let Some(username) = &self.username {
             let mut credential = options.credential.take().unwrap_or_default();
             credential.username = Some(username.clone());
@@ -192,6 +190,17 @@ impl MongoConfig {
         options.command_event_handler = self.commands.as_ref().map(Commands::handler);
         let database = self.database.clone().or_else(|| options.default_database.clone());
         Ok((options, database.unwrap_or_else(|| DATABASE.to_owned())))
+    }
+
+    /// The parser quotes what it does not understand, which may be a secret.
+    fn not_an_address(&self, error: mongodb::error::Error) -> Error {
+        let uri = self.uri.expose_secret();
+        if uri.contains('@') || uri.contains("authMechanismProperties") {
+            let reason = "is no MongoDB address (why is not shown, as that may quote a secret; \
+                          / : ? # [ ] @ % in user or password have to be percent-encoded)";
+            return refused("uri", reason);
+        }
+        refused("uri", format!("is no MongoDB address: {}", *error.kind)).source(error)
     }
 
     fn write_concern(&self) -> WriteConcern {

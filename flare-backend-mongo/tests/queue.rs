@@ -155,7 +155,8 @@ async fn one_process_ends_its_own_waits_at_once(uri: String) {
 async fn a_wait_ends_with_the_queue(uri: String) {
     let scratch = Scratch::new(&uri);
     let (here, there) = (open(&scratch).await, open(&scratch).await);
-    let receive = here.receive(&QUEUE, Receive::new(1, LONG).wait(Duration::from_secs(1)));
+    // Queues are looked for once a second.
+    let receive = here.receive(&QUEUE, Receive::new(1, LONG).wait(Duration::from_secs(30)));
     let delete = async {
         tokio::time::sleep(POLL).await;
         there.delete(&QUEUE).await.unwrap();

@@ -1,34 +1,41 @@
 //! Takes who waits for which queue; wakes them when there may be something for them: at once for
-//! what this process does, within a poll for what others do. One query asks for all who wait.
+//! what this process does, within a poll for what others do. One query asks for all who wait, and
+//! once a second another whether their queues are still there, so that a thousand who wait cost no
+//! more than one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flare_core::Result;
-use flare_core::port::QueueName;
 use futures::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::debug;
 
-use super::schema::MESSAGES;
+use super::known::{Known, Sight};
+use super::schema::{MESSAGES, QUEUES};
 use crate::connection::Connection;
 use crate::record;
 
 /// Queues that one query asks for.
 const MOST_PER_QUERY: usize = 10_000;
+/// Queues that are remembered as busy; others are looked at within a poll.
+const MOST_BUSY: usize = 10_000;
 
 /// A bell for each queue that somebody waits for.
 #[derive(Debug)]
 pub(super) struct Bells {
     connection: Connection,
+    known: Arc<Known>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bells: HashMap<String, Bell>,
+    /// The queues whose last receive found something: there may be more.
+    busy: HashSet<String>,
     /// The task that polls; runs only while somebody waits.
     poller: Option<AbortHandle>,
 }
@@ -67,13 +74,28 @@ impl Drop for Listener {
 }
 
 impl Bells {
-    pub(super) fn new(connection: Connection) -> Arc<Self> {
-        Arc::new(Self { connection, state: Mutex::default() })
+    pub(super) fn new(connection: Connection, known: Arc<Known>) -> Arc<Self> {
+        Arc::new(Self { connection, known, state: Mutex::default() })
+    }
+
+    /// Whether the last receive from the queue found something.
+    pub(super) fn is_busy(&self, queue: &str) -> bool {
+        self.lock().busy.contains(queue)
+    }
+
+    /// Notes whether a receive found something.
+    pub(super) fn found(&self, queue: &str, something: bool) {
+        let mut state = self.lock();
+        if !something {
+            state.busy.remove(queue);
+        } else if !state.busy.contains(queue) && state.busy.len() < MOST_BUSY {
+            state.busy.insert(queue.to_owned());
+        }
     }
 
     /// Has the queue watched for as long as the listener is kept.
-    pub(super) fn listen(self: &Arc<Self>, queue: &QueueName) -> Listener {
-        let queue = queue.to_string();
+    pub(super) fn listen(self: &Arc<Self>, queue: &str) -> Listener {
+        let queue = queue.to_owned();
         let mut state = self.lock();
         let bell = state.bells.entry(queue.clone()).or_default();
         bell.listeners += 1;
@@ -94,20 +116,54 @@ impl Bells {
 
     async fn poll(self: Arc<Self>) {
         loop {
-            self.connection.pause(self.connection.poll_every).await;
             let Some(queues) = self.listened_to() else { return };
             for some in queues.chunks(MOST_PER_QUERY) {
-                match self.with_something_due(some).await {
-                    Ok(due) => {
-                        due.iter()
-                            .filter_map(|it| it.get_str("_id").ok())
-                            .for_each(|it| self.ring(it));
-                    }
-                    // Those who wait look for themselves at the end, and hear of it then.
-                    Err(error) => debug!(%error, "could not ask which queues have messages"),
+                // Those who wait look for themselves at the end, and hear of it then.
+                if let Err(error) = self.ring_those_due(some).await {
+                    debug!(%error, "could not ask which queues have messages");
+                }
+                if let Err(error) = self.ring_those_missing(some).await {
+                    debug!(%error, "could not ask which queues are there");
+                }
+            }
+            self.connection.pause(self.connection.poll_every).await;
+        }
+    }
+
+    async fn ring_those_due(&self, queues: &[String]) -> Result<()> {
+        let due = self.with_something_due(queues).await?;
+        due.iter().filter_map(|it| it.get_str("_id").ok()).for_each(|it| self.ring(it));
+        Ok(())
+    }
+
+    /// Looks whether queues that were not seen lately are there; whoever waits for one that is not
+    /// finds out by looking.
+    async fn ring_those_missing(&self, queues: &[String]) -> Result<()> {
+        let clock = &self.connection.clock;
+        let asked = clock.monotonic();
+        let unseen = |name: &&String| self.known.server_time(name, asked).is_none();
+        let unseen: Vec<&String> = queues.iter().filter(unseen).collect();
+        if unseen.is_empty() {
+            return Ok(());
+        }
+        let records = self.connection.collection(QUEUES);
+        let look = records.find(doc! { "_id": { "$in": &unseen } });
+        let look = look.projection(doc! { "now": record::now() });
+        let there = self.connection.all("poll", look, |record| {
+            Ok((record.text("_id")?.to_owned(), record.number("now")?))
+        });
+        let there: HashMap<String, i64> = there.await?.into_iter().collect();
+        let answered = clock.monotonic();
+        for name in unseen {
+            match there.get(name) {
+                Some(server) => self.known.saw(name, Sight { asked, answered, server: *server }),
+                None => {
+                    self.known.forget(name);
+                    self.ring(name);
                 }
             }
         }
+        Ok(())
     }
 
     /// The queues that somebody waits for. With none the poller ends: the next to wait starts one.

@@ -5,17 +5,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flare_core::port::QueueName;
-
 /// How long a queue that was seen is taken to be there. What is sent within this time of its
 /// deletion by another process is lost with it, as if it had been sent before.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
+/// How long a queue that was seen is taken to be there by those who only wait: a poll that still
+/// gets through tells them sooner.
+const LATELY: Duration = Duration::from_secs(5);
 /// More queues than this are not remembered.
 const MOST: usize = 10_000;
 
 /// The queues that were there lately, so that sends need not ask each time.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<QueueName, Sight>>);
+pub(super) struct Known(Mutex<HashMap<String, Sight>>);
 
 /// A queue was there. Times are of a clock of ours that only goes forwards, but for the server's.
 #[derive(Debug, Clone, Copy)]
@@ -51,26 +52,32 @@ impl ServerTime {
 
 impl Known {
     /// The server's time, if the queue was there so lately that it still is.
-    pub(super) fn server_time(&self, queue: &QueueName, now: Duration) -> Option<ServerTime> {
+    pub(super) fn server_time(&self, queue: &str, now: Duration) -> Option<ServerTime> {
         let sight = self.lock().get(queue).copied().filter(|it| is_fresh(it, now));
         sight.map(|it| it.server_time(now))
     }
 
-    pub(super) fn saw(&self, queue: &QueueName, sight: Sight) {
+    /// Whether the queue was there so lately that whoever waited in vain need not look.
+    pub(super) fn was_seen(&self, queue: &str, now: Duration) -> bool {
+        let sight = self.lock().get(queue).copied();
+        sight.is_some_and(|it| now.saturating_sub(it.asked) < LATELY)
+    }
+
+    pub(super) fn saw(&self, queue: &str, sight: Sight) {
         let mut known = self.lock();
         if known.len() >= MOST {
             known.retain(|_, it| is_fresh(it, sight.asked));
         }
         if known.len() < MOST {
-            known.insert(queue.clone(), sight);
+            known.insert(queue.to_owned(), sight);
         }
     }
 
-    pub(super) fn forget(&self, queue: &QueueName) {
+    pub(super) fn forget(&self, queue: &str) {
         self.lock().remove(queue);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<QueueName, Sight>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Sight>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +94,7 @@ fn nanos(time: Duration) -> i64 {
 mod tests {
     use super::*;
 
-    const QUEUE: QueueName = QueueName::Slot(1);
+    const QUEUE: &str = "slot-1";
     const MILLI: Duration = Duration::from_millis(1);
     const START: Duration = Duration::from_secs(100);
 
@@ -98,18 +105,18 @@ mod tests {
     #[test]
     fn a_queue_is_trusted_for_a_while_after_it_was_seen() {
         let known = Known::default();
-        assert_eq!(known.server_time(&QUEUE, START), None);
-        known.saw(&QUEUE, sight());
-        assert!(known.server_time(&QUEUE, START + MILLI).is_some());
-        assert_eq!(known.server_time(&QUEUE, START + TRUSTED_FOR), None);
+        assert_eq!(known.server_time(QUEUE, START), None);
+        known.saw(QUEUE, sight());
+        assert!(known.server_time(QUEUE, START + MILLI).is_some());
+        assert_eq!(known.server_time(QUEUE, START + TRUSTED_FOR), None);
     }
 
     #[test]
     fn a_queue_that_was_deleted_here_is_not_trusted() {
         let known = Known::default();
-        known.saw(&QUEUE, sight());
-        known.forget(&QUEUE);
-        assert_eq!(known.server_time(&QUEUE, START), None);
+        known.saw(QUEUE, sight());
+        known.forget(QUEUE);
+        assert_eq!(known.server_time(QUEUE, START), None);
     }
 
     #[test]
@@ -124,11 +131,11 @@ mod tests {
     fn no_more_than_the_most_are_remembered() {
         let known = Known::default();
         for slot in 0..=u32::try_from(MOST).unwrap() {
-            known.saw(&QueueName::Slot(slot), sight());
+            known.saw(&format!("slot-{slot}"), sight());
         }
         assert_eq!(known.lock().len(), MOST);
         // The stale make room.
-        known.saw(&QUEUE, Sight { asked: START + TRUSTED_FOR, ..sight() });
+        known.saw(QUEUE, Sight { asked: START + TRUSTED_FOR, ..sight() });
         assert_eq!(known.lock().len(), 1);
     }
 }

@@ -39,7 +39,7 @@ pub struct MongoQueue {
     connection: Connection,
     queues: Collection<Document>,
     messages: Collection<Document>,
-    known: Known,
+    known: Arc<Known>,
     bells: Arc<Bells>,
 }
 
@@ -52,11 +52,12 @@ impl MongoQueue {
 
     pub(crate) async fn on(connection: Connection, create_missing: bool) -> Result<Self> {
         area::ready(&connection, Area::Queue, create_missing).await?;
+        let known = Arc::new(Known::default());
         Ok(Self {
             queues: connection.collection(QUEUES),
             messages: connection.collection(MESSAGES),
-            known: Known::default(),
-            bells: Bells::new(connection.clone()),
+            bells: Bells::new(connection.clone(), Arc::clone(&known)),
+            known,
             connection,
         })
     }
@@ -65,17 +66,16 @@ impl MongoQueue {
     async fn server_time(&self, operation: &'static str, queue: &QueueName) -> Result<ServerTime> {
         let clock = &self.connection.clock;
         let asked = clock.monotonic();
-        if let Some(time) = self.known.server_time(queue, asked) {
+        let name = queue.to_string();
+        if let Some(time) = self.known.server_time(&name, asked) {
             return Ok(time);
         }
-        let look = [
-            doc! { "$match": { "_id": queue.to_string() } },
-            doc! { "$project": { "now": record::now() } },
-        ];
+        let look =
+            [doc! { "$match": { "_id": &name } }, doc! { "$project": { "now": record::now() } }];
         let found = self.first(operation, look).await?.ok_or_else(|| missing(operation, queue))?;
         let server = Record::new(operation, &found).number("now")?;
         let sight = Sight { asked, answered: clock.monotonic(), server };
-        self.known.saw(queue, sight);
+        self.known.saw(&name, sight);
         Ok(sight.server_time(sight.answered))
     }
 
@@ -117,7 +117,7 @@ impl Queue for MongoQueue {
         // First the queue: nobody puts anything into it while it is emptied.
         let gone = self.queues.delete_one(doc! { "_id": &name });
         self.connection.run(OPERATION, gone).await?;
-        self.known.forget(queue);
+        self.known.forget(&name);
         let emptied = self.messages.delete_many(doc! { "queue": &name });
         self.connection.run(OPERATION, emptied).await?;
         self.bells.ring(&name);
@@ -183,20 +183,33 @@ impl Queue for MongoQueue {
         }
         let clock = &self.connection.clock;
         let give_up_at = clock.now() + request.wait;
-        let listener = self.bells.listen(queue);
+        let name = queue.to_string();
+        let listener = self.bells.listen(&name);
+        // Where there was something the last time there may be more. Elsewhere the poll, which asks
+        // for all who wait at once, says when to look.
+        let mut look = self.bells.is_busy(&name);
         loop {
             // Listening starts before looking: what is sent in between is not missed.
             let rung = listener.rung().notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let received = self.take(queue, max, request.visibility).await?;
-            if !received.is_empty() || max == 0 || clock.now() >= give_up_at {
-                return Ok(received);
+            if look {
+                let received = self.take(queue, max, request.visibility).await?;
+                self.bells.found(&name, !received.is_empty());
+                if !received.is_empty() || max == 0 || clock.now() >= give_up_at {
+                    return Ok(received);
+                }
             }
             tokio::select! {
                 biased;
-                () = &mut rung => {}
-                () = clock.sleep_until(give_up_at) => {}
+                () = &mut rung => look = true,
+                () = clock.sleep_until(give_up_at) => {
+                    // Polls went through, and told of nothing.
+                    if self.known.was_seen(&name, clock.monotonic()) {
+                        return Ok(Vec::new());
+                    }
+                    look = true;
+                }
             }
         }
     }
