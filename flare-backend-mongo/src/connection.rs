@@ -69,6 +69,16 @@ impl Connection {
         .await
     }
 
+    /// Makes one call that takes as long as there is something to go through (a count, the build of
+    /// an index): the time of a call would cut it off while the server goes on.
+    pub(crate) async fn patiently<T>(
+        &self,
+        operation: &'static str,
+        call: impl IntoFuture<Output = mongodb::error::Result<T>>,
+    ) -> Result<T> {
+        call.into_future().await.map_err(|error| error::from_driver(operation, error))
+    }
+
     /// Awaits `work` for as long as a call may take.
     pub(crate) async fn within<T>(
         &self,

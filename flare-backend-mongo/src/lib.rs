@@ -12,6 +12,7 @@ mod read;
 mod record;
 mod repository;
 mod schema;
+mod upkeep;
 
 pub use backend::MongoBackend;
 pub use commands::Commands;
@@ -19,6 +20,9 @@ pub use config::{MongoConfig, Reads, Writes};
 pub use lease::MongoLease;
 pub use queue::MongoQueue;
 pub use repository::MongoRepository;
+#[doc(hidden)]
+pub use schema::Migration;
+pub use upkeep::MongoUpkeep;
 
 /// The name errors carry.
 const BACKEND: &str = "mongodb";

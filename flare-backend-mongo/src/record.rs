@@ -62,6 +62,11 @@ impl<'a> Record<'a> {
         Error::new(ErrorKind::Corrupt, self.operation).backend(BACKEND).detail(detail)
     }
 
+    /// A value as it is, for whoever can do without it.
+    pub(crate) fn any(&self, field: &str) -> Option<&'a Bson> {
+        self.value(field)
+    }
+
     fn value(&self, field: &str) -> Option<&'a Bson> {
         self.fields.get(field).filter(|value| !matches!(value, Bson::Null))
     }

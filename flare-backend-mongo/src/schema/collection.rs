@@ -4,12 +4,21 @@ use mongodb::IndexModel;
 use mongodb::bson::{Document, doc};
 use mongodb::options::IndexOptions;
 
+use crate::connection::PREFIX;
+
 /// A collection of Flare's, without prefix, and why it is there.
 #[derive(Debug)]
 pub(crate) struct CollectionSpec {
     pub(crate) name: &'static str,
     pub(crate) holds: &'static str,
     pub(crate) indexes: &'static [IndexSpec],
+}
+
+impl CollectionSpec {
+    /// The name it has in the database.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{PREFIX}{}", self.name)
+    }
 }
 
 /// An index, and which question it answers.

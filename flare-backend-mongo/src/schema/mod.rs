@@ -4,10 +4,20 @@
 mod build;
 mod check;
 mod collection;
+mod definition;
+mod lack;
+mod migrate;
+mod migration;
+mod standing;
 
-pub(crate) use build::build;
+pub(crate) use build::{create_collection, create_index};
 pub(crate) use check::ready;
 pub(crate) use collection::{CollectionSpec, IndexSpec, Only};
+pub(crate) use definition::Definition;
+pub(crate) use lack::{Lack, lacks};
+pub(crate) use migrate::migrate;
+pub use migration::Migration;
+pub(crate) use standing::Standing;
 
 use crate::{lease, queue, repository};
 
@@ -38,11 +48,16 @@ impl Area {
         }
     }
 
-    /// The number of the newest migration.
-    pub(crate) fn version(self) -> i32 {
-        1
+    /// What leads to the newest version, which is the number of the last.
+    pub(crate) fn migrations(self) -> &'static [Migration] {
+        match self {
+            Self::Repository => migration::REPOSITORY,
+            Self::Queue => migration::QUEUE,
+            Self::Lease => migration::LEASE,
+        }
     }
 }
 
-/// Where each area's schema version is recorded: `{_id: "repository", version: 1}`.
+/// Where each area's schema version is recorded: `{_id: "repository", version: 1}`, and while a
+/// migration runs `running: {to: 2, at}` beside it.
 pub(crate) const SCHEMA: &str = "schema";

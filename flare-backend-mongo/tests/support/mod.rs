@@ -9,6 +9,8 @@
     reason = "helpers of tests"
 )]
 
+pub(crate) mod dump;
+pub(crate) mod ids;
 pub(crate) mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

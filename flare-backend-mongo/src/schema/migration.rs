@@ -1,0 +1,57 @@
+//! Takes nothing; gives the numbered changes that led to what is kept today.
+
+use futures::future::BoxFuture;
+use mongodb::Database;
+
+/// One numbered change of what an area keeps. Collections and indexes are made as they are wanted
+/// today before any of them runs; what a migration brings of its own is what it does to records.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    pub(crate) number: i32,
+    /// What it changes, for whoever is asked whether to run it.
+    pub(crate) about: &'static str,
+    pub(crate) records: Option<Records>,
+}
+
+/// Changes records. It may have run before, in part or as a whole, and may be running elsewhere at
+/// the same time, so it has to come to the same end however often it begins.
+pub(crate) type Records = fn(Database) -> BoxFuture<'static, mongodb::error::Result<()>>;
+
+impl Migration {
+    /// One that is made up for a test.
+    #[doc(hidden)]
+    pub const fn of_records(number: i32, about: &'static str, records: Records) -> Self {
+        Self { number, about, records: Some(records) }
+    }
+
+    /// The first of an area, for tests that append others.
+    #[doc(hidden)]
+    pub const fn first() -> Self {
+        FIRST
+    }
+}
+
+const FIRST: Migration =
+    Migration { number: 1, about: "collections and indexes of the first version", records: None };
+
+pub(super) const REPOSITORY: &[Migration] = &[FIRST];
+pub(super) const QUEUE: &[Migration] = &[FIRST];
+pub(super) const LEASE: &[Migration] = &[FIRST];
+
+/// The version that all of them lead to.
+pub(crate) fn newest(migrations: &[Migration]) -> i32 {
+    migrations.last().map_or(0, |last| last.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Area;
+
+    #[test]
+    fn migrations_are_numbered_from_one() {
+        for area in [Area::Repository, Area::Queue, Area::Lease] {
+            let numbers = area.migrations().iter().map(|migration| migration.number);
+            assert!(numbers.eq((1..).take(area.migrations().len())), "{area:?}");
+        }
+    }
+}
