@@ -1,6 +1,7 @@
 //! Takes all owners there are, in order; gives those that records name and that are not among them.
 //! Asks only for what lies between known owners, many gaps at a time, so its cost grows with the
-//! number of owners and not with that of records.
+//! number of owners and not with that of records: a question about a hundred gaps takes as long as a
+//! dozen about one.
 
 use flare_core::Result;
 use futures::TryStreamExt;
@@ -12,7 +13,7 @@ use super::owner::Owner;
 use crate::record::Record;
 
 const OPERATION: &str = "plan";
-/// How many gaps one question is about.
+/// How many gaps one question is about at most.
 const GAPS: usize = 100;
 
 /// What lies between two owners, neither of them included.
@@ -142,8 +143,11 @@ impl MongoUpkeep {
         let records = self.connection.collection(kind.records);
         let mut found: Vec<Owner> = Vec::new();
         let mut foreign: Vec<Bson> = Vec::new();
+        let mut width = GAPS;
         while !gaps.is_empty() {
-            let ranges: Vec<Document> = gaps.iter().map(|gap| place.within(gap)).collect();
+            let asked = width.min(gaps.len());
+            let ranges = gaps.iter().take(asked).map(|gap| place.within(gap));
+            let ranges: Vec<Document> = ranges.collect();
             let mut conditions = vec![doc! { "$or": ranges }];
             if !foreign.is_empty() {
                 conditions.push(doc! { "_id": { "$nin": foreign.clone() } });
@@ -152,11 +156,17 @@ impl MongoUpkeep {
             filter.extend(kind.old_enough(now));
             let question =
                 records.find_one(filter).sort(doc! { path: 1 }).projection(doc! { path: 1 });
-            let Some(record) = self.connection.patiently(OPERATION, question).await? else { break };
+            let Some(record) = self.connection.patiently(OPERATION, question).await? else {
+                gaps.drain(..asked);
+                width = (width * 2).min(GAPS);
+                continue;
+            };
             match place.owner(&record) {
                 Some(owner) if found.last().is_none_or(|last| *last < owner) => {
                     gaps = behind(&owner, gaps);
                     found.push(owner);
+                    // Where one was left over there are often more.
+                    width = 1;
                 }
                 // Somebody else's, though it lies among ours.
                 _ => foreign.extend(record.get("_id").cloned()),
