@@ -1,6 +1,8 @@
 //! The upkeep on MongoDB keeps every clause of the contract, for every part: on a database that is
 //! not set up, and on one that is and has suffered.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
 mod support;
 
 use std::process::ExitCode;

@@ -1,6 +1,8 @@
 //! Databases that are not set up, half set up, behind or ahead: each is refused with a sentence that
 //! says what to do, or brought to where it should be, by any number of nodes at once.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
 mod support;
 
 use std::process::ExitCode;

@@ -3,10 +3,13 @@
 //!
 //! `FLARE_TEST_SEED` repeats a world: its seed is in the message of a failure.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
+
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fastrand::Rng;
 use flare_backend_mongo::{MongoRepository, MongoUpkeep};
@@ -17,7 +20,6 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use mongodb::{Database, IndexModel};
-use std::time::Duration;
 use support::Scratch;
 use support::dump::{Dump, dump, key};
 use support::ids::{Ids, LONG_AGO, bson, nanos_ago};
@@ -79,7 +81,7 @@ impl World {
         let mut world = Self::default();
         let mut resources = Vec::new();
         // Sometimes more than one question can be about.
-        let crowded = random.u8(..6) == 0;
+        let crowded = random.u8(..15) == 0;
         let most = if crowded { 260 } else { 8 };
         for number in 0..random.u64(1..6) {
             let owner = Owner::any(random);
@@ -286,9 +288,9 @@ fn id(ids: &Ids, owner: Owner, number: u64) -> ResourceId {
 
 /// Mostly few, at times more than one batch.
 fn some(random: &mut Rng) -> u32 {
-    match random.u8(..60) {
+    match random.u8(..) {
         0 => random.u32(990..2_100),
-        1..20 => 0,
+        1..80 => 0,
         _ => random.u32(1..6),
     }
 }

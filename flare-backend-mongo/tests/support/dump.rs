@@ -1,5 +1,7 @@
 //! All that is in a database, to compare what it was with what it is.
 
+#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt;

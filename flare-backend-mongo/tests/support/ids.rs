@@ -1,5 +1,7 @@
 //! Ids of any age, as they stand in records.
 
+#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::time::Duration;
 
 use flare_core::model::{IdSource, ResourceId, Timestamp};
