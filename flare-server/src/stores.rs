@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use flare_backend_memory::{MemoryBackend, MemoryConfig};
-use flare_backend_mongo::{MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository};
+use flare_backend_mongo::{
+    MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository, MongoUpkeep,
+};
 use flare_core::port::{Part, Purpose, SystemClock, Upkeep};
 use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
@@ -57,9 +59,8 @@ pub(crate) async fn caretaker(
 }
 
 /// What keeps a part in order that is in MongoDB.
-async fn mongo_upkeep(_config: MongoConfig, part: Part) -> Result<Arc<dyn Upkeep>, Error> {
-    let detail = format!("the {part} cannot be kept in order by this version yet");
-    Err(Error::new(ErrorKind::Unsupported, "upkeep").backend("mongodb").detail(detail))
+async fn mongo_upkeep(config: MongoConfig, part: Part) -> Result<Arc<dyn Upkeep>, Error> {
+    Ok(Arc::new(MongoUpkeep::connect(config, part).await?))
 }
 
 /// Finds queues of lanes that are nobody's. Only where the repository is shared as well: beside

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{PATIENCE, Server, flare, run};
-use flare_backend_mongo::{MongoBackend, MongoConfig};
 use flare_testkit::{Answer, HttpTarget, Service, Trials};
+use mongodb::bson::{Document, Uuid, doc};
 use serde_json::Value;
 
 /// Everything in one database.
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
     Trials::on(Service::MongoDb)
         .test("a_killed_server_goes_on_where_it_was", a_killed_server_goes_on_where_it_was)
         .test("a_server_that_drains_leaves_the_lanes", a_server_that_drains_leaves_the_lanes)
+        .test("a_plan_changes_nothing_and_setup_does_what_it_says", setup)
+        .test("cleanup_asks_and_removes_what_is_nobodys", cleanup)
         .test("engines_can_be_mixed", engines_can_be_mixed)
         .test("a_database_that_is_not_set_up", a_database_that_is_not_set_up)
         .test("a_server_that_cannot_be_reached", a_server_that_cannot_be_reached)
@@ -49,11 +51,18 @@ impl Scratch {
         Self { uri: uri.to_owned(), name: format!("flare-server-{name}-{now}") }
     }
 
-    async fn set_up(uri: &str, name: &str) -> Self {
+    fn set_up(uri: &str, name: &str) -> Self {
         let scratch = Self::new(uri, name);
-        let config = MongoConfig::new(uri).database(&scratch.name).timeout(PATIENCE);
-        MongoBackend::connect(config.create_missing()).await.unwrap();
+        let (code, _, err) = scratch.flare(&["setup", "--yes"]);
+        assert_eq!(code, 0, "{err}");
         scratch
+    }
+
+    /// Runs a command on this database, with all parts in it.
+    fn flare(&self, arguments: &[&str]) -> (i32, String, String) {
+        let patience = ["--set", "repository.mongodb.timeout=60s"];
+        let others: Vec<&str> = ENGINES.into_iter().chain(patience).collect();
+        run(flare(arguments).args(self.flags(&others)))
     }
 
     /// Flags that name this database, besides others.
@@ -63,6 +72,14 @@ impl Scratch {
             format!("--set=repository.mongodb.database={}", self.name),
         ];
         table.into_iter().chain(others.iter().map(|flag| (*flag).to_owned())).collect()
+    }
+
+    async fn database(&self) -> mongodb::Database {
+        mongodb::Client::with_uri_str(&self.uri).await.unwrap().database(&self.name)
+    }
+
+    async fn collections(&self) -> Vec<String> {
+        self.database().await.list_collection_names().await.unwrap()
     }
 
     fn start(&self, others: &[&str]) -> Server {
@@ -130,7 +147,7 @@ async fn settles(server: &Server, subscription: &str) {
 }
 
 async fn a_killed_server_goes_on_where_it_was(uri: String) {
-    let scratch = Scratch::set_up(&uri, "kill").await;
+    let scratch = Scratch::set_up(&uri, "kill");
     let client = HttpTarget::start(Answer::status(204)).await;
     let server = scratch.start(&ENGINES);
     let subscription = server.subscribe(&client.url(""));
@@ -153,7 +170,7 @@ async fn a_killed_server_goes_on_where_it_was(uri: String) {
 }
 
 async fn a_server_that_drains_leaves_the_lanes(uri: String) {
-    let scratch = Scratch::set_up(&uri, "drain").await;
+    let scratch = Scratch::set_up(&uri, "drain");
     let client = HttpTarget::start(Answer::status(204)).await;
     let mut first = scratch.start(&ENGINES);
     first.subscribe(&client.url(""));
@@ -171,8 +188,50 @@ async fn a_server_that_drains_leaves_the_lanes(uri: String) {
     assert_eq!(told(&client).len(), 3, "nothing was told twice: {:?}", told(&client));
 }
 
+async fn setup(uri: String) {
+    let scratch = Scratch::new(&uri, "setup");
+    let (code, shown, err) = scratch.flare(&["setup", "--plan"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(shown.contains("+ create") && shown.contains("flare_rows"), "{shown}");
+    assert!(shown.contains("Plan: "), "{shown}");
+    // Nobody is there to ask, so nothing is done.
+    let (code, _, err) = scratch.flare(&["setup"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("--yes"), "{err}");
+    assert!(scratch.collections().await.is_empty(), "a plan changes nothing");
+
+    let (code, _, err) = scratch.flare(&["setup", "repository", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    let made = scratch.collections().await;
+    assert!(made.contains(&"flare_rows".to_owned()), "{made:?}");
+    assert!(!made.contains(&"flare_messages".to_owned()), "only the part that was named: {made:?}");
+    let (code, _, err) = scratch.flare(&["setup", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    let (code, shown, _) = scratch.flare(&["setup", "--json"]);
+    assert_eq!(code, 0);
+    let plan: Value = serde_json::from_str(&shown).unwrap();
+    assert!(!shown.contains("\"kind\""), "nothing is left to do: {plan}");
+}
+
+async fn cleanup(uri: String) {
+    let scratch = Scratch::set_up(&uri, "cleanup");
+    let rows = scratch.database().await.collection::<Document>("flare_rows");
+    // Of a subscription of long ago that is not there.
+    let long_ago = Uuid::parse_str("00000000-0000-7000-8000-000000000001").unwrap();
+    let id = doc! { "subscription": long_ago, "url": "http://api.example.com/users/ada" };
+    rows.insert_one(doc! { "_id": id }).await.unwrap();
+    let (code, shown, err) = scratch.flare(&["cleanup", "--plan"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(shown.contains("- delete") && shown.contains(&long_ago.to_string()), "{shown}");
+    assert_eq!(scratch.flare(&["cleanup"]).0, 2);
+    assert_eq!(rows.count_documents(doc! {}).await.unwrap(), 1, "not without confirmation");
+    let (code, _, err) = scratch.flare(&["cleanup", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(rows.count_documents(doc! {}).await.unwrap(), 0);
+}
+
 async fn engines_can_be_mixed(uri: String) {
-    let scratch = Scratch::set_up(&uri, "mixed").await;
+    let scratch = Scratch::set_up(&uri, "mixed");
     let client = HttpTarget::start(Answer::status(204)).await;
     let mut server = scratch.start(&ENGINES[..2]);
     server.subscribe(&client.url(""));
