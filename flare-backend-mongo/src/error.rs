@@ -181,6 +181,8 @@ pub(crate) fn from_code(operation: &'static str, code: i32, message: &str) -> Er
 }
 
 /// An error of Flare's for one of the driver's.
+///
+/// The driver's own is not kept behind it: all it knows is in the detail, and would be said twice.
 pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error) -> Error {
     use std::error::Error as _;
     if let Some(code) = code(&error) {
@@ -190,7 +192,7 @@ pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error)
             DriverError::Write(WriteFailure::WriteConcernError(concern)) => concern.message.clone(),
             other => other.to_string(),
         };
-        let meant = match from_code(operation, code, &message) {
+        return match from_code(operation, code, &message) {
             // Newer servers say of errors we have not heard of that they pass.
             unknown if unknown.kind() == ErrorKind::Internal && passes(&error) => {
                 Error::new(ErrorKind::Busy, operation)
@@ -199,7 +201,6 @@ pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error)
             }
             known => known,
         };
-        return meant.source(error);
     }
     // A batch that was cut off has the cause underneath.
     if let DriverError::BulkWrite(_) = error.kind.as_ref()
@@ -235,7 +236,7 @@ pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error)
         _ => ErrorKind::Internal,
     };
     let detail = error.kind.to_string();
-    Error::new(kind, operation).backend(BACKEND).detail(detail).source(error)
+    Error::new(kind, operation).backend(BACKEND).detail(detail)
 }
 
 /// Whether the server, or the driver, expects the same call to work later.

@@ -124,7 +124,7 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 keys: &["dead.id"],
                 unique: false,
                 only: Only::Having("dead"),
-                answers: "which row is a dead letter of",
+                answers: "which row a dead letter is of",
             },
         ],
     },
