@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, Timestamp};
 use flare_core::port::JobStore;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -27,13 +27,42 @@ fn read_job(record: Record<'_>) -> Result<Job> {
 }
 
 impl MongoRepository {
-    /// Why a write that asked for an epoch at or below `epoch` met no job.
-    async fn job_missed(&self, operation: &'static str, id: Bson) -> Result<Option<Epoch>> {
-        let question = self.stored.jobs.find_one(doc! { "_id": id });
-        let found =
-            self.connection.run(operation, question.projection(doc! { "epoch": 1 })).await?;
-        let read = |found: &Document| Record::new(operation, found).small("epoch");
-        Ok(found.as_ref().map(read).transpose()?.map(Epoch::new))
+    /// Updates a job that no epoch above `epoch` has written, or removes it without an update; says
+    /// why it did not.
+    async fn fenced_job(
+        &self,
+        operation: &'static str,
+        epoch: Epoch,
+        id: JobId,
+        update: Option<Document>,
+    ) -> Result<Applied> {
+        let id = record::id(id.as_bytes());
+        for _ in 0..RACES {
+            let mine = doc! { "_id": &id, "epoch": { "$lte": record::count(epoch.get()) } };
+            let met = match &update {
+                Some(update) => {
+                    let call = self.stored.jobs.update_one(mine, update.clone());
+                    self.connection.run(operation, call).await?.matched_count
+                }
+                None => {
+                    let call = self.stored.jobs.delete_one(mine);
+                    self.connection.run(operation, call).await?.deleted_count
+                }
+            };
+            if met == 1 {
+                return Ok(Applied::Done);
+            }
+            let question = self.stored.jobs.find_one(doc! { "_id": &id });
+            let question = question.projection(doc! { "epoch": 1 });
+            let Some(found) = self.connection.run(operation, question).await? else {
+                return Ok(Applied::Missing);
+            };
+            let later = Epoch::new(Record::new(operation, &found).small("epoch")?);
+            if later > epoch {
+                return Ok(Applied::Fenced { epoch: later });
+            }
+        }
+        Err(lost_race(operation))
     }
 }
 
@@ -77,7 +106,6 @@ impl JobStore for MongoRepository {
         cursor: Option<String>,
         due: Timestamp,
     ) -> Result<Applied> {
-        const OPERATION: &str = "advance_job";
         let mut update = doc! { "$set": {
             "epoch": record::count(epoch.get()),
             "due": record::time(due),
@@ -90,37 +118,10 @@ impl JobStore for MongoRepository {
                 update.insert("$unset", doc! { "cursor": "" });
             }
         }
-        let id = record::id(id.as_bytes());
-        for _ in 0..RACES {
-            let filter = doc! { "_id": &id, "epoch": { "$lte": record::count(epoch.get()) } };
-            let call = self.stored.jobs.update_one(filter, update.clone());
-            if self.connection.run(OPERATION, call).await?.matched_count == 1 {
-                return Ok(Applied::Done);
-            }
-            match self.job_missed(OPERATION, id.clone()).await? {
-                None => return Ok(Applied::Missing),
-                Some(later) if later > epoch => return Ok(Applied::Fenced { epoch: later }),
-                Some(_) => {}
-            }
-        }
-        Err(lost_race(OPERATION))
+        self.fenced_job("advance_job", epoch, id, Some(update)).await
     }
 
     async fn finish_job(&self, epoch: Epoch, id: JobId) -> Result<Applied> {
-        const OPERATION: &str = "finish_job";
-        let id = record::id(id.as_bytes());
-        for _ in 0..RACES {
-            let filter = doc! { "_id": &id, "epoch": { "$lte": record::count(epoch.get()) } };
-            let call = self.stored.jobs.delete_one(filter);
-            if self.connection.run(OPERATION, call).await?.deleted_count == 1 {
-                return Ok(Applied::Done);
-            }
-            match self.job_missed(OPERATION, id.clone()).await? {
-                None => return Ok(Applied::Missing),
-                Some(later) if later > epoch => return Ok(Applied::Fenced { epoch: later }),
-                Some(_) => {}
-            }
-        }
-        Err(lost_race(OPERATION))
+        self.fenced_job("finish_job", epoch, id, None).await
     }
 }
