@@ -11,8 +11,7 @@
 mod support;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +22,7 @@ use flare_core::model::DocumentUrl;
 use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DocumentStore, SystemClock};
 use flare_testkit::{Service, Trials};
+use support::own_server::OwnServer;
 use support::world::{World, items, put, subscribe, url};
 
 const CRASHES: usize = 10;
@@ -34,46 +34,9 @@ fn main() -> ExitCode {
     Trials::on(Service::MongoDb).test("nothing_accepted_is_lost_in_crashes", crashes).run()
 }
 
-/// A server of this test's own, so that no other loses the one it works on.
-struct Server {
-    directory: PathBuf,
-}
-
-impl Server {
-    fn start() -> (Self, String) {
-        let directory = std::env::temp_dir().join(format!("flare-crash-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let server = Self { directory };
-        server.run(&["up", "mongodb"]);
-        let exports = server.run(&["env", "mongodb"]);
-        let address = exports.split('\'').nth(1).unwrap().to_owned();
-        (server, address)
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/services");
-        let output = Command::new(script)
-            .args(arguments)
-            .env("FLARE_SERVICES_DIR", &self.directory)
-            .env_remove(Service::MongoDb.variable())
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "services {arguments:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.run(&["down", "mongodb"]);
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
 async fn crashes(_shared: String) {
-    let (server, uri) = Server::start();
-    let config = MongoConfig::new(&uri).create_missing().timeout(Duration::from_secs(20));
+    let server = OwnServer::start("flare-crash").await;
+    let config = MongoConfig::new(&server.uri).create_missing().timeout(Duration::from_secs(20));
     let backend = MongoBackend::connect(config).await.unwrap();
     let mut settings = Settings::default();
     settings.slots = 4;
@@ -86,18 +49,12 @@ async fn crashes(_shared: String) {
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| tokio::spawn(write(world.flare.clone(), Arc::clone(&accepted), writer)))
         .collect();
-    let server = Arc::new(server);
     for crash in 1..=CRASHES {
         // Work is going on before, and goes on after.
         accepted.more(50).await;
         let (before, delivered) = (accepted.count(), world.delivery.total());
-        let control = Arc::clone(&server);
-        tokio::task::spawn_blocking(move || {
-            control.run(&["kill", "mongodb"]);
-            control.run(&["start", "mongodb"]);
-        })
-        .await
-        .unwrap();
+        server.kill().await;
+        server.revive().await;
         accepted.more(50).await;
         println!(
             "crash {crash}: {before} puts accepted before, {} after; {delivered} requests before, \

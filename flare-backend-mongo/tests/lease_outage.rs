@@ -4,9 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "a real server's time passes only by waiting")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
+mod support;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use flare_backend_mongo::{MongoConfig, MongoLease};
 use flare_core::port::{EventKind, Lease, StoreRevision, Write, Written};
 use flare_testkit::{Service, Trials};
 use futures::StreamExt;
+use support::own_server::OwnServer;
 use tokio::time::sleep;
 
 fn main() -> ExitCode {
@@ -22,55 +24,11 @@ fn main() -> ExitCode {
         .run()
 }
 
-/// A server that only this trial uses, and may kill.
-struct Services {
-    state: PathBuf,
-}
-
-impl Services {
-    async fn up() -> Self {
-        let name = format!("flare-outage-{}", std::process::id());
-        let services = Self { state: std::env::temp_dir().join(name) };
-        services.run("up", "mongodb").await;
-        services
-    }
-
-    async fn uri(&self) -> String {
-        // export FLARE_TEST_MONGODB_URI='mongodb://…'
-        let line = self.run("env", "mongodb").await;
-        line.split('\'').nth(1).expect("an address").to_owned()
-    }
-
-    async fn run(&self, command: &'static str, service: &'static str) -> String {
-        let state = self.state.clone();
-        let run = tokio::task::spawn_blocking(move || run(&state, command, service));
-        run.await.expect("the script does it")
-    }
-}
-
-impl Drop for Services {
-    fn drop(&mut self) {
-        run(&self.state, "down", "mongodb");
-        std::fs::remove_dir_all(&self.state).expect("it is ours");
-    }
-}
-
-fn run(state: &Path, command: &str, service: &str) -> String {
-    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/services"))
-        .args([command, service])
-        .env("FLARE_SERVICES_DIR", state)
-        .env_remove(Service::MongoDb.variable())
-        .output()
-        .expect("the script is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 async fn a_watch_lives_through_an_outage(_: String) {
-    let services = Services::up().await;
-    let config = MongoConfig::new(services.uri().await)
+    let server = OwnServer::start("flare-outage").await;
+    let config = MongoConfig::new(&server.uri)
         .create_missing()
-        .timeout(Duration::from_secs(1))
+        .timeout(Duration::from_secs(5))
         .poll_every(Duration::from_millis(20));
     let here = MongoLease::connect(config.clone()).await.expect("the server is there");
     let there = MongoLease::connect(config).await.expect("the server is there");
@@ -82,12 +40,14 @@ async fn a_watch_lives_through_an_outage(_: String) {
             let is_over = over.load(Ordering::Relaxed);
             let (key, value) = (if is_over { "last" } else { "key" }, round.to_string());
             match there.write(Write::new(key, value.clone())).await {
-                Ok(Written::At(revision)) => drop(accepted.insert(revision, value)),
+                Ok(Written::At(revision)) => {
+                    accepted.insert(revision, value);
+                    if is_over {
+                        break;
+                    }
+                }
                 Ok(met) => panic!("nothing was expected, and yet: {met:?}"),
                 Err(error) => assert!(error.is_temporary(), "{error:?}"),
-            }
-            if is_over {
-                break;
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -108,9 +68,9 @@ async fn a_watch_lives_through_an_outage(_: String) {
     let outages = async {
         for _ in 0..2 {
             sleep(Duration::from_millis(500)).await;
-            services.run("kill", "mongodb").await;
+            server.kill().await;
             sleep(Duration::from_millis(1500)).await;
-            services.run("start", "mongodb").await;
+            server.revive().await;
         }
         sleep(Duration::from_secs(1)).await;
         over.store(true, Ordering::Relaxed);

@@ -3,10 +3,14 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 
 use crate::{Clause, Fixture, Subject};
+
+/// Longer than any test takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// A service that tests run against; `scripts/services up` starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,14 +90,19 @@ impl Trials {
         self
     }
 
-    /// Adds a test, which is given the service's address.
+    /// Adds a test, which is given the service's address. One that hangs fails.
+    #[allow(clippy::disallowed_methods, reason = "a hung test must fail in real time")]
     pub fn test<R: Future<Output = ()>>(
         self,
         name: &'static str,
         test: impl FnOnce(String) -> R + Send + 'static,
     ) -> Self {
         let address = self.address.to_string();
-        self.add(name, move || crate::suite::block_on(test(address)))
+        self.add(name, move || {
+            crate::suite::block_on(async {
+                tokio::time::timeout(LIMIT, test(address)).await.expect("the test ends in time");
+            });
+        })
     }
 
     fn add(mut self, name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Self {

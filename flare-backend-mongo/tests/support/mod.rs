@@ -11,6 +11,7 @@
 
 pub(crate) mod dump;
 pub(crate) mod ids;
+pub(crate) mod own_server;
 pub(crate) mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
