@@ -26,16 +26,25 @@ use shape::Shape;
 
 /// Keeps one part of a MongoDB database in order.
 ///
-/// ```no_run
-/// # async fn example() -> flare_core::Result<()> {
+/// ```
 /// use flare_backend_mongo::{MongoConfig, MongoUpkeep};
 /// use flare_core::port::{Part, Purpose, Upkeep};
 ///
-/// let upkeep = MongoUpkeep::connect(MongoConfig::new("mongodb://db"), Part::Repository).await?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # // Runs wherever a server is at hand, and is compiled everywhere.
+/// # let Ok(uri) = std::env::var("FLARE_TEST_MONGODB_URI") else { return Ok(()) };
+/// # let name = format!("flare-upkeep-example-{}", std::process::id());
+/// # let scratch = mongodb::Client::with_uri_str(&uri).await?.database(&name);
+/// let config = MongoConfig::new(uri);
+/// # let config = config.database(name);
+/// let upkeep = MongoUpkeep::connect(config, Part::Repository).await?;
 /// for step in upkeep.plan(Purpose::Setup).await? {
 ///     println!("{} {}: {}", step.kind, step.subject, step.reason);
 ///     upkeep.apply(Purpose::Setup, &step, &()).await?;
 /// }
+/// assert!(upkeep.plan(Purpose::Setup).await?.is_empty());
+/// # scratch.drop().await?;
 /// # Ok(())
 /// # }
 /// ```
