@@ -1,0 +1,208 @@
+//! Takes where SQS is and who we are there; gives what the SDK needs, or the setting that is wrong.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_sqs::config::Credentials;
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use flare_core::{Error, ErrorKind, Result};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::BACKEND;
+
+/// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
+const PREFIX: &str = "flare";
+
+/// With the longest name of a queue (a lane's, 47 characters) and a hyphen this makes the 80 that
+/// SQS allows.
+const LONGEST_PREFIX: usize = 32;
+
+/// How to reach SQS, and which queues there are ours.
+///
+/// Region, credentials and endpoint that are not set here are found as every AWS SDK finds them:
+/// environment, profile (assumed roles included), web identity, container, instance.
+///
+/// ```
+/// use std::time::Duration;
+/// use flare_backend_sqs::SqsConfig;
+///
+/// let config = SqsConfig::new().prefix("orders").region("eu-central-1");
+/// let local = SqsConfig::new()
+///     .endpoint("http://127.0.0.1:4566")
+///     .region("us-east-1")
+///     .credentials("test", "test")
+///     .timeout(Duration::from_secs(5));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct SqsConfig {
+    pub(crate) prefix: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    key: Option<(String, SecretString)>,
+    pub(crate) timeout: Duration,
+    attempts: u32,
+    pub(crate) message_limit: usize,
+}
+
+impl Default for SqsConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SqsConfig {
+    /// SQS as the machine's own AWS settings say.
+    pub fn new() -> Self {
+        Self {
+            prefix: PREFIX.to_owned(),
+            region: None,
+            endpoint: None,
+            key: None,
+            timeout: Duration::from_secs(10),
+            attempts: 3,
+            message_limit: 256 << 10,
+        }
+    }
+
+    /// Calls queues `<prefix>-<name>` (`flare`); 1 to 32 of `A–Z a–z 0–9 _ -`. Two Flares in one
+    /// account and region need two prefixes.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Uses this region instead of the machine's.
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// Uses the server at this URL instead of the region's.
+    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
+        self.endpoint = Some(url.into());
+        self
+    }
+
+    /// Signs requests with this key instead of what the machine provides.
+    pub fn credentials(mut self, key_id: impl Into<String>, secret: impl Into<String>) -> Self {
+        self.key = Some((key_id.into(), SecretString::from(secret.into())));
+        self
+    }
+
+    /// How long a call may take, all its attempts included (10 s). A receive has this time on top
+    /// of the time it waits.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a request is made that is throttled or not answered, with back-off and jitter in
+    /// between (3).
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// The largest message, and the largest batch, in bytes as SQS counts them (256 KiB; SQS takes
+    /// 1 KiB to 1 MiB). New queues are created with it. Payloads are sent in base64, so three
+    /// quarters of it are theirs.
+    pub fn message_limit(mut self, bytes: usize) -> Self {
+        self.message_limit = bytes;
+        self
+    }
+
+    /// The SDK's settings.
+    pub(crate) async fn load(&self) -> Result<SdkConfig> {
+        self.check()?;
+        let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .retry_config(RetryConfig::standard().with_max_attempts(self.attempts))
+            .timeout_config(TimeoutConfig::builder().operation_timeout(self.timeout).build());
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(url) = &self.endpoint {
+            loader = loader.endpoint_url(url);
+        }
+        if let Some((id, secret)) = &self.key {
+            let secret = secret.expose_secret();
+            loader =
+                loader.credentials_provider(Credentials::new(id, secret, None, None, "settings"));
+        }
+        let loaded = loader.load().await;
+        if loaded.region().is_none() {
+            return Err(refused("region", "is set neither here nor in the AWS settings"));
+        }
+        Ok(loaded)
+    }
+
+    fn check(&self) -> Result<()> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if !(1..=LONGEST_PREFIX).contains(&self.prefix.len()) || !self.prefix.chars().all(allowed) {
+            return Err(refused("prefix", "must be 1 to 32 of A-Z a-z 0-9 _ -"));
+        }
+        if self.timeout.is_zero() {
+            return Err(refused("timeout", "must be longer than nothing"));
+        }
+        if self.attempts == 0 {
+            return Err(refused("attempts", "must be at least 1"));
+        }
+        if !(1 << 10..=1 << 20).contains(&self.message_limit) {
+            return Err(refused("message-limit", "must be 1 KiB to 1 MiB"));
+        }
+        let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if self.endpoint.as_ref().is_some_and(|url| !is_url(url)) {
+            return Err(refused("endpoint", "must be an http:// or https:// URL"));
+        }
+        Ok(())
+    }
+}
+
+fn refused(field: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        let refusals = [
+            ("prefix", SqsConfig::new().prefix("")),
+            ("prefix", SqsConfig::new().prefix("a.b")),
+            ("prefix", SqsConfig::new().prefix("ü")),
+            ("prefix", SqsConfig::new().prefix("x".repeat(33))),
+            ("timeout", SqsConfig::new().timeout(Duration::ZERO)),
+            ("attempts", SqsConfig::new().attempts(0)),
+            ("message-limit", SqsConfig::new().message_limit(1023)),
+            ("message-limit", SqsConfig::new().message_limit((1 << 20) + 1)),
+            ("endpoint", SqsConfig::new().endpoint("127.0.0.1:4566")),
+        ];
+        for (field, config) in refusals {
+            let error = config.check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert_eq!(error.field_name(), Some(field));
+        }
+    }
+
+    #[test]
+    fn the_limits_themselves_are_allowed() {
+        SqsConfig::new().check().unwrap();
+        SqsConfig::new().prefix("x".repeat(32)).message_limit(1 << 10).check().unwrap();
+        SqsConfig::new().prefix("A-z_0").message_limit(1 << 20).check().unwrap();
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown = format!("{:?}", SqsConfig::new().credentials("AKIA", "hush"));
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}
