@@ -1,10 +1,12 @@
 //! Takes what the SDK and SQS say went wrong; gives Flare's kind and whether to try again. The table
 //! is here and nowhere else.
 
+use std::error::Error as StdError;
 use std::time::Duration;
 
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_sqs::config::http::HttpResponse;
-use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 use flare_core::{Error, ErrorKind, Retry};
 
@@ -133,7 +135,7 @@ pub(crate) fn from_entry(operation: &'static str, entry: &BatchResultErrorEntry)
 /// The SDK's own is not kept behind it: all it knows is in the detail, and would be said twice.
 pub(crate) fn from_sdk<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> Error
 where
-    E: std::error::Error + ProvideErrorMetadata + 'static,
+    E: StdError + ProvideErrorMetadata + 'static,
 {
     let kind = match error {
         SdkError::ServiceError(refusal) => {
@@ -145,19 +147,41 @@ where
         SdkError::DispatchFailure(failure) if failure.is_timeout() => ErrorKind::Timeout,
         SdkError::DispatchFailure(failure) if failure.is_io() => ErrorKind::Unavailable,
         SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Invalid,
-        // No connection was even tried: there are no credentials to sign with.
-        SdkError::DispatchFailure(_) => ErrorKind::Denied,
+        // No connection was even tried: there is nothing to sign with.
+        SdkError::DispatchFailure(failure) => {
+            kind_of_unsigned(failure.as_connector_error().and_then(StdError::source))
+        }
         SdkError::ResponseError(response) => match response.raw().status().as_u16() {
             200..300 => ErrorKind::Corrupt,
             status => kind_of_status(Some(status)),
         },
         _ => ErrorKind::Invalid,
     };
-    Error::new(kind, operation).backend(BACKEND).detail(DisplayErrorContext(error).to_string())
+    Error::new(kind, operation).backend(BACKEND).detail(chain(error))
+}
+
+/// Why there are no credentials: whoever gives them out may be away for a moment.
+fn kind_of_unsigned(cause: Option<&(dyn StdError + 'static)>) -> ErrorKind {
+    match cause.and_then(|it| it.downcast_ref::<CredentialsError>()) {
+        Some(CredentialsError::CredentialsNotLoaded(_)) => ErrorKind::Denied,
+        Some(CredentialsError::InvalidConfiguration(_)) => ErrorKind::Invalid,
+        Some(_) => ErrorKind::Unavailable,
+        None => ErrorKind::Internal,
+    }
+}
+
+/// An error and all behind it, in one line.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let all = std::iter::successors(Some(error), |error| (*error).source());
+    let said: Vec<String> = all.map(ToString::to_string).collect();
+    said.join(": ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::error::ConnectorError;
+    use aws_sdk_sqs::operation::list_queues::ListQueuesError;
+
     use super::*;
 
     /// Written out a second time: a code that changes its meaning is seen by somebody.
@@ -247,5 +271,28 @@ mod tests {
         let error = from_code("send", "OverLimit", Some("too many"), Some(400));
         assert_eq!(error.to_string(), "send (sqs): busy: too many (OverLimit)");
         assert!(error.is_temporary());
+    }
+
+    #[test]
+    fn nothing_to_sign_with_is_told_from_nobody_to_ask_for_it() {
+        let kind = |cause: CredentialsError| {
+            let failed = ConnectorError::other(cause.into(), None);
+            let error: SdkError<ListQueuesError> = SdkError::dispatch_failure(failed);
+            from_sdk("connect", &error).kind()
+        };
+        assert_eq!(kind(CredentialsError::not_loaded("no key")), ErrorKind::Denied);
+        assert_eq!(kind(CredentialsError::invalid_configuration("odd")), ErrorKind::Invalid);
+        let late = CredentialsError::provider_timed_out(Duration::from_secs(5));
+        assert_eq!(kind(late), ErrorKind::Unavailable);
+        assert_eq!(kind(CredentialsError::provider_error("500")), ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_connection_that_failed_is_told_in_one_line() {
+        let refused = std::io::Error::other("no\n  route");
+        let failed = ConnectorError::io(refused.into());
+        let error: SdkError<ListQueuesError> = SdkError::dispatch_failure(failed);
+        let said = from_sdk("connect", &error).to_string();
+        assert_eq!(said, "connect (sqs): unavailable: dispatch failure: io error: no route");
     }
 }
