@@ -37,6 +37,7 @@ pub struct MongoConfig {
     pub(crate) timeout: Duration,
     writes: Writes,
     reads: Reads,
+    read_from: ReadFrom,
     pub(crate) create_missing: bool,
     pub(crate) poll_every: Duration,
     pub(crate) single_writes: bool,
@@ -65,6 +66,19 @@ pub enum Reads {
     Linearizable,
 }
 
+/// Which member is read from. Rows, documents and members of partitions are read right after they were
+/// written, and Flare decides by them: a member that does not have them yet loses changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadFrom {
+    /// The primary, and nobody while there is none. The default, and the only one that keeps every
+    /// promise.
+    Primary,
+    /// A secondary while there is no primary: reads go on during a fail-over, and what was accepted
+    /// just before it may not be told to a subscription just created.
+    PrimaryPreferred,
+}
+
 impl MongoConfig {
     /// The database server, or servers, at a `mongodb://` or `mongodb+srv://` URI.
     pub fn new(uri: impl Into<String>) -> Self {
@@ -78,6 +92,7 @@ impl MongoConfig {
             timeout: Duration::from_secs(10),
             writes: Writes::Majority,
             reads: Reads::Majority,
+            read_from: ReadFrom::Primary,
             create_missing: false,
             poll_every: Duration::from_millis(100),
             single_writes: false,
@@ -128,6 +143,12 @@ impl MongoConfig {
         self
     }
 
+    /// Which member is read from, whatever the URI prefers.
+    pub fn read_from(mut self, member: ReadFrom) -> Self {
+        self.read_from = member;
+        self
+    }
+
     /// Creates collections and indexes at connect where there are none yet, as `flare setup` does.
     /// Without it a database that is not set up is refused.
     pub fn create_missing(mut self) -> Self {
@@ -135,7 +156,7 @@ impl MongoConfig {
         self
     }
 
-    /// How often queue and leases look for news where the server has no change streams (100 ms).
+    /// How often queue and leases look for what other processes did and what is due (100 ms).
     pub fn poll_every(mut self, pause: Duration) -> Self {
         self.poll_every = pause;
         self
@@ -184,9 +205,11 @@ impl MongoConfig {
             Reads::Local => ReadConcern::local(),
             Reads::Linearizable => ReadConcern::linearizable(),
         });
-        // Rows and documents are read right after they were written: a secondary may not have them.
         options.selection_criteria =
-            Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+            Some(SelectionCriteria::ReadPreference(match self.read_from {
+                ReadFrom::Primary => ReadPreference::Primary,
+                ReadFrom::PrimaryPreferred => ReadPreference::PrimaryPreferred { options: None },
+            }));
         options.command_event_handler = self.commands.as_ref().map(Commands::handler);
         let database = self.database.clone().or_else(|| options.default_database.clone());
         Ok((options, database.unwrap_or_else(|| DATABASE.to_owned())))
@@ -242,4 +265,24 @@ fn is_database_name(name: &str) -> bool {
 
 fn refused(field: &'static str, reason: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_go_to_the_primary_unless_said_otherwise() {
+        let from = async |config: MongoConfig| {
+            let (options, _) = config.options().await.unwrap();
+            match options.selection_criteria {
+                Some(SelectionCriteria::ReadPreference(preference)) => preference,
+                other => panic!("{other:?}"),
+            }
+        };
+        let config = MongoConfig::new("mongodb://db/?readPreference=secondary");
+        assert_eq!(from(config.clone()).await, ReadPreference::Primary);
+        let preferred = config.read_from(ReadFrom::PrimaryPreferred);
+        assert_eq!(from(preferred).await, ReadPreference::PrimaryPreferred { options: None });
+    }
 }

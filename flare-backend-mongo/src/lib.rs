@@ -16,7 +16,7 @@ mod upkeep;
 
 pub use backend::MongoBackend;
 pub use commands::Commands;
-pub use config::{MongoConfig, Reads, Writes};
+pub use config::{MongoConfig, ReadFrom, Reads, Writes};
 pub use lease::MongoLease;
 pub use queue::MongoQueue;
 pub use repository::MongoRepository;
