@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn quiet() -> Settings {
     let mut settings = Settings::default();
     let never = Duration::from_secs(3600);
-    settings.slots = 4;
+    settings.slots = Some(4);
     settings.reconcile_every = never;
     settings.rederive_every = never;
     settings.sweep_every = never;

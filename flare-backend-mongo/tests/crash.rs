@@ -39,7 +39,7 @@ async fn crashes(_shared: String) {
     let config = MongoConfig::new(&server.uri).create_missing().timeout(Duration::from_secs(20));
     let backend = MongoBackend::connect(config).await.unwrap();
     let mut settings = Settings::default();
-    settings.slots = 4;
+    settings.slots = Some(4);
     let world = World::start(backend.clone(), settings);
     let resource = items(&world.flare).await;
     for number in 0..SUBSCRIPTIONS {

@@ -49,7 +49,7 @@ impl World {
 
 fn few_slots() -> Settings {
     let mut settings = Settings::default();
-    settings.slots = 4;
+    settings.slots = Some(4);
     settings
 }
 
@@ -411,7 +411,7 @@ async fn wrong_input_is_explained() {
 async fn figures_that_cannot_work_are_refused_before_anything_starts() {
     type Spoil = fn(&mut Settings);
     let wrong: [(&str, Spoil); 4] = [
-        ("slots", |settings| settings.slots = 0),
+        ("slots", |settings| settings.slots = Some(0)),
         ("concurrency", |settings| settings.concurrency = 0),
         ("timeout", |settings| settings.timeout = Duration::ZERO),
         ("lease_ttl", |settings| settings.lease_ttl = Duration::ZERO),

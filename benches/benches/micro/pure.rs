@@ -114,7 +114,7 @@ pub(crate) fn tasks(c: &mut Criterion) {
     };
     let mut group = c.benchmark_group("task");
     for (name, task) in [
-        ("wake", Task::Wake { lane: LaneId::new(subscriptions(1)[0], 0) }),
+        ("wake", Task::Wake { lanes: vec![LaneId::new(subscriptions(1)[0], 0)] }),
         ("partition of 1", Task::Partition { resource: resource(), documents: documents(1) }),
         ("partition of 100", Task::Partition { resource: resource(), documents: documents(100) }),
     ] {

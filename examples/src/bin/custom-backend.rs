@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A queue per slot: few of them are enough for a queue that wakes all who wait.
     let mut settings = Settings::default();
-    settings.slots = 4;
+    settings.slots = Some(4);
     let queue = Arc::new(ListQueue::new(Arc::new(SystemClock::new())));
     let (flare, runtime) = Flare::builder(MemoryBackend::new())
         .queue(Arc::clone(&queue) as Arc<dyn Queue>)

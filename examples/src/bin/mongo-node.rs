@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// default is for many nodes that share the work.
 fn settings() -> Settings {
     let mut settings = Settings::default();
-    settings.slots = 16;
+    settings.slots = Some(16);
     settings
 }
 

@@ -128,7 +128,7 @@ impl FlareBuilder {
         let settings = &self.settings;
         let positive = [
             ("partition_limit", settings.partition_limit as usize),
-            ("slots", settings.slots as usize),
+            ("slots", settings.slots.map_or(1, |slots| slots as usize)),
             ("workers", settings.workers),
             ("batch", settings.batch),
             ("ingest_limit", settings.ingest_limit),

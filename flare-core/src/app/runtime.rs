@@ -16,7 +16,7 @@ use crate::pipeline::ownership::own_all_slots;
 use crate::pipeline::partition::partition;
 use crate::pipeline::reconcile::reconcile;
 use crate::pipeline::spread::spread_tasks;
-use crate::pipeline::stage::consume;
+use crate::pipeline::stage::Source;
 use crate::pipeline::stop::{Stop, stop};
 use crate::pipeline::task::Task;
 use crate::port::QueueName;
@@ -95,21 +95,31 @@ impl Runtime {
     fn start(&self, stop: &Stop) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         let context = || Arc::clone(&self.context);
-        for _ in 0..self.context.settings.workers {
+        let partitions = Source::new(context(), QueueName::Partition);
+        let spreads = Source::new(context(), QueueName::Spread);
+        for worker in 0..self.context.settings.workers {
             let shared = context();
             let work = async move |tasks: Vec<Task>| {
                 let span = debug_span!(observe::PARTITION, tasks = tasks.len());
                 partition(&shared, tasks).instrument(span).await
             };
             let pulse = self.context.pulse("partition");
-            loops.spawn(consume(context(), QueueName::Partition, pulse, stop.clone(), work));
+            let (source, until) = (partitions.clone(), stop.clone());
+            match worker {
+                0 => loops.spawn(source.consume(pulse, until, work)),
+                _ => loops.spawn(source.help(pulse, until, work)),
+            };
             let shared = context();
             let work = async move |tasks: Vec<Task>| {
                 let span = debug_span!(observe::SPREAD, tasks = tasks.len());
                 spread_tasks(&shared, tasks).instrument(span).await
             };
             let pulse = self.context.pulse("spread");
-            loops.spawn(consume(context(), QueueName::Spread, pulse, stop.clone(), work));
+            let (source, until) = (spreads.clone(), stop.clone());
+            match worker {
+                0 => loops.spawn(source.consume(pulse, until, work)),
+                _ => loops.spawn(source.help(pulse, until, work)),
+            };
         }
         #[cfg(feature = "metrics")]
         loops.spawn(crate::pipeline::meter::sample(context(), stop.clone()));

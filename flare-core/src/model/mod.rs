@@ -24,6 +24,7 @@ mod layout;
 mod normal;
 mod notification;
 mod pattern;
+mod placement;
 mod resource;
 mod revision;
 mod rfc3339;
@@ -49,6 +50,7 @@ pub use lane::{LaneId, LaneState};
 pub use layout::Layout;
 pub use notification::{Notification, webhook_id};
 pub use pattern::{Endpoint, EndpointConflict, EndpointIndex, Params};
+pub use placement::Placement;
 pub use resource::{NewResource, Resource, ResourceState};
 pub use revision::{ChangeField, ChangeFormat, ChangeRule, Revision, ShownRevision};
 pub use row::{

@@ -4,8 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::event::Events;
 use super::progress::{Progress, Pulse};
+use super::restore::Restorer;
 use super::settings::Settings;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
@@ -24,6 +27,11 @@ pub(crate) struct Context {
     pub(crate) node: NodeId,
     pub(crate) started_at: Timestamp,
     pub(crate) progress: Progress,
+    /// Slots that lanes are hashed onto.
+    pub(crate) slots: u32,
+    pub(crate) restorer: Restorer,
+    /// Wakes the reconciler: changes may have lost their tasks.
+    pub(crate) tasks_lost: Notify,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -40,6 +48,7 @@ impl Context {
     ) -> Self {
         let (ids, started_at) = (IdSource::seeded(seed), clock.now());
         let node = ids.next(started_at).into();
+        let slots = settings.slots.unwrap_or_else(|| queue.facts().slots).max(1);
         Self {
             repository,
             queue,
@@ -52,6 +61,9 @@ impl Context {
             node,
             started_at,
             progress: Progress::default(),
+            slots,
+            restorer: Restorer::default(),
+            tasks_lost: Notify::new(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
     }

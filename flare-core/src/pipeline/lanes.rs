@@ -16,7 +16,7 @@ use super::lane::{self, Groups, Hold, Lane, Places};
 use super::ownership::{OwnershipChange, Term};
 use super::prepare::{Prepared, prepare};
 use super::retire::remove_later;
-use super::stage::{chain, consume};
+use super::stage::{Source, chain};
 use super::stop::{Stopper, stop};
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
@@ -190,7 +190,8 @@ impl Lanes {
             let queue = QueueName::Slot(slot);
             let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
             let pulse = self.context.pulse("wake");
-            consumers.spawn(consume(Arc::clone(&self.context), queue, pulse, stop.clone(), work));
+            let source = Source::new(Arc::clone(&self.context), queue);
+            consumers.spawn(source.consume(pulse, stop.clone(), work));
         }
         self.tenancy = Some(Tenancy {
             groups: Arc::new(Groups::new(&self.context, term.tenure.epoch)),
@@ -424,16 +425,27 @@ impl Hear {
     }
 
     async fn one(&self, task: Task) -> Result<()> {
-        let unknown = match task {
-            Task::Wake { lane } if self.directory.wake(lane) => return Ok(()),
-            Task::Wake { lane } => lane.subscription,
-            Task::Refresh { subscription } => subscription,
+        let unknown: BTreeSet<SubscriptionId> = match task {
+            Task::Wake { lanes } => {
+                let asleep = lanes.into_iter().filter(|lane| !self.directory.wake(*lane));
+                asleep.map(|lane| lane.subscription).collect()
+            }
+            Task::Refresh { subscription } => [subscription].into(),
+            Task::Restored => {
+                self.directory.with(|lanes| lanes.values().for_each(|it| it.wake.notify_one()));
+                return Ok(());
+            }
             _ => {
                 let error = Error::new(ErrorKind::Internal, "wake");
                 return Err(error.detail("another stage's task"));
             }
         };
-        let ended = |_| Error::new(ErrorKind::Unavailable, "wake").detail("the lanes are ending");
-        self.tell.send(unknown).await.map_err(ended)
+        for subscription in unknown {
+            let told = self.tell.send(subscription).await;
+            told.map_err(|_| {
+                Error::new(ErrorKind::Unavailable, "wake").detail("lanes are ending")
+            })?;
+        }
+        Ok(())
     }
 }

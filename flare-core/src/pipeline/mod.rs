@@ -12,7 +12,7 @@
 //! of what was deleted (`retire` and `close` mark it), forgetting what is past its retention.
 //!
 //! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
-//! `reconcile` finds what was lost between them. Queues only wake; documents and rows are the
+//! `reconcile` finds what was lost between them; `restore` brings a vanished queue back. Queues only wake; documents and rows are the
 //! truth, so every arrow may be lost, doubled or late.
 
 pub(crate) mod backoff;
@@ -33,6 +33,7 @@ pub(crate) mod partition;
 pub(crate) mod prepare;
 pub(crate) mod progress;
 pub(crate) mod reconcile;
+pub(crate) mod restore;
 pub(crate) mod retire;
 pub(crate) mod settings;
 pub(crate) mod sign;

@@ -149,7 +149,7 @@ async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Res
     let drawn = context.repository.next_epoch().await?;
     let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
     Ok(Some(Term {
-        slots: 0..context.settings.slots,
+        slots: 0..context.slots,
         tenure,
         ahead: drawn.at.unix_nanos().saturating_sub(before.unix_nanos()),
         trust: Arc::new(Trust::new(grant, asked)),

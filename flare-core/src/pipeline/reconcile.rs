@@ -1,5 +1,6 @@
 //! Takes what the store knows to be undispatched; gives it to the partition stage again. Finds
-//! every change whose task was lost, or whose sender died in between.
+//! every change whose task was lost, or whose sender died in between. A queue that was made again
+//! has it look at once.
 
 use std::sync::Arc;
 
@@ -42,10 +43,15 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
             Ok(found) => info!(found, "announced changes that were not spread yet"),
             Err(error) => warn!(error = %chain(&error), "could not look for lost changes"),
         }
-        tokio::select! {
+        let lost = tokio::select! {
             biased;
             () = stop.requested() => return,
-            () = context.sleep(context.jittered(every)) => {}
+            () = context.tasks_lost.notified() => true,
+            () = context.sleep(context.jittered(every)) => false,
+        };
+        if lost {
+            until = Timestamp::MAX;
+            continue;
         }
         if ahead.is_none() {
             ahead = store_ahead(&context).await;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::Placement;
+
 /// In seconds.
 const DAY: u64 = 24 * 3_600;
 
@@ -11,9 +13,13 @@ const DAY: u64 = 24 * 3_600;
 pub struct Settings {
     /// Most subscriptions in a partition.
     pub partition_limit: u32,
-    /// Slots that lanes are hashed onto. All runtimes on the same stores must agree on it.
-    pub slots: u32,
-    /// Tasks that partition and spread at the same time, each.
+    /// Slots that lanes are hashed onto; `None`: as many as suit the queue
+    /// ([`QueueFacts::slots`](crate::port::QueueFacts::slots)). All runtimes on the same stores must
+    /// agree on it.
+    pub slots: Option<u32>,
+    /// Where wake-ups of lanes wait. All runtimes on the same stores must agree on it.
+    pub placement: Placement,
+    /// Workers on a queue between stages: one always, the others while there is much in it.
     pub workers: usize,
     /// Most messages a stage takes at a time.
     pub batch: usize,
@@ -68,8 +74,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             partition_limit: 1_000,
-            slots: 1_024,
-            workers: 2,
+            slots: None,
+            placement: Placement::Shared,
+            workers: 4,
             batch: 100,
             ingest_limit: 1_024,
             concurrency: 32,

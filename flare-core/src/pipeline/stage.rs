@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::context::Context;
@@ -12,75 +13,177 @@ use super::progress::Pulse;
 use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
-use crate::port::{Incoming, QueueExt, QueueName, Receive, Settlement};
+use crate::port::{Incoming, QueueExt, QueueName, Receipt, Receive, Settlement};
 
-/// How long a batch is the stage's alone; far beyond what one takes.
-const VISIBILITY: Duration = Duration::from_secs(60);
 /// How long to wait for a first message.
 const WAIT: Duration = Duration::from_secs(20);
+/// This many messages at once: a second worker is worth its requests.
+const BUSY: usize = 10;
+/// A batch is the stage's alone for at least this long before it has to be asked for again.
+const SHORTEST_VISIBILITY: Duration = Duration::from_secs(30);
 /// How long to leave a failing store or queue alone.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Works on the tasks of one queue.
-pub(crate) async fn consume<W>(
+/// A queue that workers of one runtime share: one waits for messages all the time, the others sleep
+/// until there is much to do, and again once nothing is left. So an idle queue costs one request in
+/// as long as a request may wait.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
     context: Arc<Context>,
     queue: QueueName,
-    pulse: Pulse,
-    mut stop: Stop,
-    work: W,
-) where
-    W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
-{
-    let request = Receive::new(context.settings.batch, VISIBILITY).wait(WAIT);
-    let mut failures = 0;
-    while !stop.is_requested() {
-        let received = tokio::select! {
-            biased;
-            () = stop.requested() => return,
-            received = context.queue.receive(&queue, request) => received,
-        };
-        match received {
-            Ok(messages) => {
-                failures = 0;
-                if !messages.is_empty() {
-                    pulse.works(context.now());
-                    handle(&context, &queue, messages, &work).await;
+    crowd: Arc<Notify>,
+}
+
+impl Source {
+    pub(crate) fn new(context: Arc<Context>, queue: QueueName) -> Self {
+        Self { context, queue, crowd: Arc::default() }
+    }
+
+    /// Works on the queue's tasks until told to stop.
+    pub(crate) async fn consume<W>(self, pulse: Pulse, stop: Stop, work: W)
+    where
+        W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
+    {
+        Worker { source: self, pulse, stop, work }.wait_for_tasks().await;
+    }
+
+    /// Works on the queue's tasks whenever there are many, until told to stop.
+    pub(crate) async fn help<W>(self, pulse: Pulse, stop: Stop, work: W)
+    where
+        W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
+    {
+        Worker { source: self, pulse, stop, work }.wait_for_crowd().await;
+    }
+
+    /// How long a batch is a worker's alone unless it asks for more: longer than a request to a
+    /// client may take, which is the longest that anything here waits for somebody else.
+    fn visibility(&self) -> Duration {
+        SHORTEST_VISIBILITY.max(self.context.settings.timeout.saturating_mul(2))
+    }
+
+    async fn receive(&self, wait: Duration) -> Result<Vec<Incoming>> {
+        let request = Receive::new(self.context.settings.batch, self.visibility()).wait(wait);
+        let received = self.context.queue.receive(&self.queue, request).await?;
+        if received.len() >= BUSY.min(self.context.settings.batch) {
+            self.crowd.notify_one();
+        }
+        Ok(received)
+    }
+
+    async fn extend(&self, receipts: &[(Receipt, u32)]) {
+        for batch in receipts.chunks(self.context.queue.facts().max_batch.max(1)) {
+            let receipts = batch.iter().map(|(receipt, _)| receipt).collect();
+            for extended in
+                self.context.queue.extend(&self.queue, receipts, self.visibility()).await
+            {
+                if let Err(error) = extended {
+                    // Somebody else may work on it too, which is no harm.
+                    debug!(queue = %self.queue, error = %chain(&error), "could not keep a message");
                 }
-                pulse.rests(context.now());
-            }
-            Err(error) => {
-                failures += 1;
-                // There may be any amount of work that it cannot see.
-                pulse.works(context.now());
-                recover(&context, &queue, &error, failures, &mut stop).await;
             }
         }
     }
 }
 
-async fn handle<W>(context: &Context, queue: &QueueName, messages: Vec<Incoming>, work: &W)
+struct Worker<W> {
+    source: Source,
+    pulse: Pulse,
+    stop: Stop,
+    work: W,
+}
+
+impl<W> Worker<W>
 where
     W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
 {
-    let mut tasks = Vec::with_capacity(messages.len());
-    let mut receipts = Vec::with_capacity(messages.len());
-    let mut settlements = Vec::with_capacity(messages.len());
-    for message in messages {
-        match Task::decode(&message.payload) {
-            Ok(task) => {
-                tasks.push(task);
-                receipts.push((message.receipt, message.attempt));
-            }
-            Err(error) => {
-                // Nobody will ever understand it, and the stores still know what it was about.
-                warn!(%queue, error = %chain(&error), "dropped a message that is no task");
-                settlements.push((message.receipt, Settlement::Done));
+    async fn wait_for_tasks(mut self) {
+        let mut failures = 0;
+        while !self.stop.is_requested() {
+            let asked = self.context().clock.monotonic();
+            let received = tokio::select! {
+                biased;
+                () = self.stop.requested() => return,
+                received = self.source.receive(WAIT) => received,
+            };
+            match received {
+                Ok(messages) => {
+                    failures = 0;
+                    self.handle(messages).await;
+                }
+                Err(error) => {
+                    failures += 1;
+                    // There may be any amount of work that it cannot see.
+                    self.pulse.works(self.context().now());
+                    self.recover(&error, asked, failures).await;
+                }
             }
         }
     }
-    if !tasks.is_empty() {
-        let results = work(tasks).await;
+
+    async fn wait_for_crowd(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.requested() => return,
+                () = self.source.crowd.notified() => {}
+            }
+            while !self.stop.is_requested() {
+                match self.source.receive(Duration::ZERO).await {
+                    Ok(messages) if messages.is_empty() => break,
+                    Ok(messages) => self.handle(messages).await,
+                    // Whoever waits for tasks sees it too, and does something about it.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn context(&self) -> &Context {
+        &self.source.context
+    }
+
+    async fn handle(&self, messages: Vec<Incoming>) {
+        let (context, queue) = (self.context(), &self.source.queue);
+        if !messages.is_empty() {
+            self.pulse.works(context.now());
+            let settlements = self.settlements(messages).await;
+            for unsettled in context.queue.settle_all(queue, settlements).await {
+                if let Err(unsettled) = unsettled {
+                    // It comes back when its visibility ends, and finds its work done.
+                    debug!(%queue, error = %chain(&unsettled.error), "could not settle a message");
+                }
+            }
+        }
+        self.pulse.rests(context.now());
+    }
+
+    async fn settlements(&self, messages: Vec<Incoming>) -> Vec<(Receipt, Settlement)> {
+        let (context, queue) = (self.context(), &self.source.queue);
+        let mut tasks = Vec::with_capacity(messages.len());
+        let mut receipts = Vec::with_capacity(messages.len());
+        let mut settlements = Vec::with_capacity(messages.len());
+        for message in messages {
+            match Task::decode(&message.payload) {
+                Ok(Task::Restored) if is_stage(queue) => {
+                    context.tasks_lost.notify_one();
+                    settlements.push((message.receipt, Settlement::Done));
+                }
+                Ok(task) => {
+                    tasks.push(task);
+                    receipts.push((message.receipt, message.attempt));
+                }
+                Err(error) => {
+                    // Nobody will ever understand it, and the stores still know what it was about.
+                    warn!(%queue, error = %chain(&error), "dropped a message that is no task");
+                    settlements.push((message.receipt, Settlement::Done));
+                }
+            }
+        }
+        if tasks.is_empty() {
+            return settlements;
+        }
+        let results = self.keeping(&receipts, (self.work)(tasks)).await;
         for ((receipt, attempt), result) in receipts.into_iter().zip(results) {
             let settlement = match result {
                 Ok(()) => Settlement::Done,
@@ -92,37 +195,53 @@ where
             };
             settlements.push((receipt, settlement));
         }
+        settlements
     }
-    for unsettled in context.queue.settle_all(queue, settlements).await {
-        if let Err(unsettled) = unsettled {
-            // It comes back when its visibility ends, and finds its work done.
-            debug!(%queue, error = %chain(&unsettled.error), "could not settle a message");
+
+    /// Keeps the messages from others for as long as the work on them takes.
+    async fn keeping<T>(&self, receipts: &[(Receipt, u32)], work: impl Future<Output = T>) -> T {
+        let keep = async {
+            loop {
+                self.context().sleep(self.source.visibility() / 2).await;
+                self.source.extend(receipts).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = keep => std::future::pending().await,
+        }
+    }
+
+    /// Leaves a failing queue alone for a while; brings a vanished one back.
+    async fn recover(&mut self, error: &Error, asked: Duration, failures: u32) {
+        let (context, queue) = (Arc::clone(&self.source.context), &self.source.queue);
+        if error.kind() == ErrorKind::NotFound {
+            match context.restore(queue, asked).await {
+                Ok(()) => return,
+                Err(error) => {
+                    warn!(%queue, error = %chain(&error), "could not make the queue again")
+                }
+            }
+        } else {
+            warn!(%queue, error = %chain(error), "could not receive, will retry");
+        }
+        if !is_stage(queue) {
+            // Lanes that cannot be woken look for themselves.
+            (self.work)(vec![Task::Restored]).await;
+        }
+        let pause = context.jittered(pause_after(failures));
+        tokio::select! {
+            biased;
+            () = self.stop.requested() => {}
+            () = context.sleep(pause) => {}
         }
     }
 }
 
-/// Leaves a failing queue alone for a while; brings a vanished one back.
-async fn recover(
-    context: &Context,
-    queue: &QueueName,
-    error: &Error,
-    failures: u32,
-    stop: &mut Stop,
-) {
-    if error.kind() == ErrorKind::NotFound {
-        match context.queue.create(queue).await {
-            Ok(()) => return,
-            Err(error) => warn!(%queue, error = %chain(&error), "could not create the queue"),
-        }
-    } else {
-        warn!(%queue, error = %chain(error), "could not receive, will retry");
-    }
-    let pause = context.jittered(pause_after(failures));
-    tokio::select! {
-        biased;
-        () = stop.requested() => {}
-        () = context.sleep(pause) => {}
-    }
+/// Whether the tasks of a queue are about documents, for any worker; else they are about lanes.
+fn is_stage(queue: &QueueName) -> bool {
+    matches!(queue, QueueName::Partition | QueueName::Spread)
 }
 
 /// How long to wait after this many failures in a row.

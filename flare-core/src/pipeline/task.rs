@@ -2,7 +2,7 @@
 //! back. Carries ids, never content; every task may arrive twice, late, or not at all.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
@@ -14,6 +14,9 @@ const FORMAT: u32 = 1;
 
 /// Documents in one task: far below any queue's payload limit even with the longest URLs.
 pub(super) const DOCUMENTS_PER_TASK: usize = 50;
+
+/// Lanes in one task: 20 KiB.
+pub(super) const LANES_PER_TASK: usize = 500;
 
 /// A document at a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,16 +49,19 @@ pub enum Task {
         /// The documents.
         documents: Vec<DocumentVersion>,
     },
-    /// Look after a lane: it may have rows that are due.
+    /// Look after lanes: they may have rows that are due.
     Wake {
-        /// Which lane.
-        lane: LaneId,
+        /// Which lanes.
+        #[serde(serialize_with = "as_text")]
+        lanes: Vec<LaneId>,
     },
     /// Read a subscription again: it is new, or its settings or status changed.
     Refresh {
         /// Which one.
         subscription: SubscriptionId,
     },
+    /// This queue had vanished and was made again: whatever was in it has to be found in the stores.
+    Restored,
 }
 
 #[derive(Serialize)]
@@ -79,7 +85,7 @@ struct Opened {
     resource: Option<ResourceId>,
     partition: Option<PartitionId>,
     documents: Option<Vec<DocumentVersion>>,
-    lane: Option<LaneId>,
+    lanes: Option<Vec<String>>,
     subscription: Option<SubscriptionId>,
 }
 
@@ -90,22 +96,27 @@ enum Kind {
     Spread,
     Wake,
     Refresh,
+    Restored,
 }
 
 impl Opened {
     fn into_task(self) -> Option<Task> {
-        let Self { v: _, task, resource, partition, documents, lane, subscription } = self;
-        Some(match (task, resource, partition, documents, lane, subscription) {
+        let Self { v: _, task, resource, partition, documents, lanes, subscription } = self;
+        Some(match (task, resource, partition, documents, lanes, subscription) {
             (Kind::Partition, Some(resource), None, Some(documents), None, None) => {
                 Task::Partition { resource, documents }
             }
             (Kind::Spread, Some(resource), Some(partition), Some(documents), None, None) => {
                 Task::Spread { resource, partition, documents }
             }
-            (Kind::Wake, None, None, None, Some(lane), None) => Task::Wake { lane },
+            (Kind::Wake, None, None, None, Some(lanes), None) => {
+                let lanes = lanes.iter().map(|lane| lane.parse().ok()).collect::<Option<_>>()?;
+                Task::Wake { lanes }
+            }
             (Kind::Refresh, None, None, None, None, Some(subscription)) => {
                 Task::Refresh { subscription }
             }
+            (Kind::Restored, None, None, None, None, None) => Task::Restored,
             _ => return None,
         })
     }
@@ -119,8 +130,8 @@ impl Task {
     /// use flare_core::pipeline::Task;
     ///
     /// let lane: LaneId = "0190163d-8694-739b-aea5-966c26f8ad91-0".parse()?;
-    /// let bytes = Task::Wake { lane }.encode()?;
-    /// assert_eq!(Task::decode(&bytes)?, Task::Wake { lane });
+    /// let wake = Task::Wake { lanes: vec![lane] };
+    /// assert_eq!(Task::decode(&wake.encode()?)?, wake);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn encode(&self) -> Result<Bytes> {
@@ -153,7 +164,7 @@ impl Task {
             Self::Partition { resource, documents } | Self::Spread { resource, documents, .. } => {
                 (Some(*resource), documents.as_slice())
             }
-            Self::Wake { .. } | Self::Refresh { .. } => (None, [].as_slice()),
+            Self::Wake { .. } | Self::Refresh { .. } | Self::Restored => (None, [].as_slice()),
         };
         documents.iter().filter_map(move |document| {
             resource.map(|resource| {
@@ -161,6 +172,11 @@ impl Task {
             })
         })
     }
+}
+
+/// Lanes as their names: half as long as what they consist of.
+fn as_text<S: Serializer>(lanes: &[LaneId], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(lanes.iter().map(LaneId::to_string))
 }
 
 fn other_format(v: u32) -> Error {
@@ -189,7 +205,7 @@ mod tests {
     }
 
     /// What nodes of this release write, byte for byte: nodes of the next one have to read it.
-    fn stored() -> [(Task, &'static str); 4] {
+    fn stored() -> [(Task, &'static str); 5] {
         let lane = LaneId::new(SubscriptionId::from_bytes([2; 16]), 3);
         let partition = PartitionId::new(4);
         [
@@ -206,13 +222,14 @@ mod tests {
                 r#"{"v":1,"task":"spread","resource":"01010101-0101-0101-0101-010101010101","partition":4,"documents":[{"url":"http://a.example/users/1","version":{"revision":7,"gone":false}}]}"#,
             ),
             (
-                Task::Wake { lane },
-                r#"{"v":1,"task":"wake","lane":{"subscription":"02020202-0202-0202-0202-020202020202","shard":3}}"#,
+                Task::Wake { lanes: vec![lane] },
+                r#"{"v":1,"task":"wake","lanes":["02020202-0202-0202-0202-020202020202-3"]}"#,
             ),
             (
                 Task::Refresh { subscription: lane.subscription },
                 r#"{"v":1,"task":"refresh","subscription":"02020202-0202-0202-0202-020202020202"}"#,
             ),
+            (Task::Restored, r#"{"v":1,"task":"restored"}"#),
         ]
     }
 
@@ -233,7 +250,7 @@ mod tests {
             ("[1]", "names no task this version knows"),
             (&wake.replace("\"v\":1", "\"v\":2"), "is written in format 2, this version reads 1"),
             (&wake.replace("wake", "sleep"), "names no task this version knows"),
-            (&wake.replace("\"shard\":3", "\"shard\":70000"), "names no task this version knows"),
+            (&wake.replace("02-3", "02-70000"), "names no task this version knows"),
             (r#"{"v":1,"task":"partition","resource":"x","documents":[]}"#, "names no task"),
         ];
         for (text, reason) in wrong {
@@ -263,7 +280,7 @@ mod tests {
 
         #[test]
         fn no_damage_breaks_decoding(
-            which in 0..4usize, at in 0..300usize, byte: u8, cut: bool,
+            which in 0..5usize, at in 0..300usize, byte: u8, cut: bool,
         ) {
             let mut bytes = stored()[which].1.as_bytes().to_vec();
             let at = at % bytes.len();

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::task::Task;
+use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, SubscriptionId};
+use crate::model::{LaneId, Placement, SubscriptionId};
 use crate::port::{Outgoing, QueueExt, QueueName};
 
 /// The slot a subscription's lanes belong to.
@@ -18,17 +18,40 @@ pub(crate) fn slot_of(subscription: SubscriptionId, slots: u32) -> u32 {
 }
 
 impl Context {
-    /// Wakes lanes.
+    /// Wakes lanes: all that can be, whatever fails. The first failure is the answer.
     pub(crate) async fn wake(&self, lanes: impl IntoIterator<Item = LaneId>) -> Result<()> {
-        let mut by_slot: BTreeMap<u32, Vec<Outgoing>> = BTreeMap::new();
+        let mut by_queue: BTreeMap<QueueName, Vec<LaneId>> = BTreeMap::new();
         for lane in lanes {
-            let message = Outgoing::new(Task::Wake { lane }.encode()?).coalesce(lane.to_string());
-            by_slot.entry(self.slot(lane.subscription)).or_default().push(message);
+            by_queue.entry(self.queue_of(lane)).or_default().push(lane);
         }
-        for (slot, messages) in by_slot {
-            self.announce(&QueueName::Slot(slot), messages).await?;
+        let mut outcome = Ok(());
+        for (queue, lanes) in by_queue {
+            let messages = self.wake_ups(&lanes)?;
+            outcome = outcome.and(self.announce(&queue, messages).await);
         }
-        Ok(())
+        outcome
+    }
+
+    /// A message per lane where those that wait absorb others, else as few as possible.
+    fn wake_ups(&self, lanes: &[LaneId]) -> Result<Vec<Outgoing>> {
+        let coalesces = self.queue.facts().coalesces;
+        let lanes = lanes.chunks(if coalesces { 1 } else { LANES_PER_TASK });
+        let message = |lanes: &[LaneId]| {
+            let message = Outgoing::new(Task::Wake { lanes: lanes.to_vec() }.encode()?);
+            Ok(match lanes {
+                [lane] => message.coalesce(lane.to_string()).group(lane.to_string()),
+                _ => message,
+            })
+        };
+        lanes.map(message).collect()
+    }
+
+    /// Where the wake-ups of a lane wait.
+    pub(crate) fn queue_of(&self, lane: LaneId) -> QueueName {
+        match self.settings.placement {
+            Placement::Shared => QueueName::Slot(self.slot(lane.subscription)),
+            Placement::Isolated => QueueName::Lane(lane),
+        }
     }
 
     /// Tells whoever works a subscription to read it again.
@@ -39,12 +62,13 @@ impl Context {
     }
 
     pub(crate) fn slot(&self, subscription: SubscriptionId) -> u32 {
-        slot_of(subscription, self.settings.slots)
+        slot_of(subscription, self.slots)
     }
 
     /// Sends messages, bringing back a queue that has vanished. The first failure is the answer.
     pub(crate) async fn announce(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Result<()> {
         let again = messages.clone();
+        let asked = self.clock.monotonic();
         let results = self.queue.send_all(queue, messages).await;
         let missing = |result: &Result<()>| {
             result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -52,7 +76,7 @@ impl Context {
         if !results.iter().any(missing) {
             return results.into_iter().collect();
         }
-        self.queue.create(queue).await?;
+        self.restore(queue, asked).await?;
         self.queue.send_all(queue, again).await.into_iter().collect()
     }
 }

@@ -150,12 +150,16 @@ pub struct QueueFacts {
     pub ordered: bool,
     /// Whether coalescing keys are honoured; elsewhere they are ignored.
     pub coalesces: bool,
+    /// Slots that suit it, where the host does not say: each is a queue that somebody waits for all
+    /// the time.
+    pub slots: u32,
 }
 
 impl QueueFacts {
     /// The facts of an unordered queue without coalescing.
     pub const fn new(max_batch: usize, max_delay: Duration, max_payload: usize) -> Self {
-        Self { max_batch, max_delay, max_payload, ordered: false, coalesces: false }
+        let (ordered, coalesces, slots) = (false, false, 1_024);
+        Self { max_batch, max_delay, max_payload, ordered, coalesces, slots }
     }
 
     /// Checks a message against the facts (Q11), for backends to use before they send.

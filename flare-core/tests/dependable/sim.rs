@@ -34,7 +34,7 @@ pub(crate) struct Sim {
 /// Settings under which idle days pass quickly.
 pub(crate) fn patient() -> Settings {
     let mut settings = Settings::default();
-    settings.slots = 2;
+    settings.slots = Some(2);
     settings.workers = 1;
     settings.reconcile_every = Duration::from_secs(600);
     settings.rederive_every = Duration::from_secs(600);

@@ -38,7 +38,7 @@ async fn put(flare: &Flare, count: u32) {
 
 fn few_slots() -> Settings {
     let mut settings = Settings::default();
-    settings.slots = 8;
+    settings.slots = Some(8);
     settings
 }
 

@@ -105,7 +105,7 @@ impl Plan {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         settings.partition_limit = self.partition_limit;
-        settings.slots = 2;
+        settings.slots = Some(2);
         settings.workers = 1;
         settings.concurrency = 4;
         settings.task_lifetime = TASK_LIFETIME;

@@ -16,7 +16,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) fn builder(memory: MemoryBackend) -> FlareBuilder {
     let mut settings = Settings::default();
-    settings.slots = 4;
+    settings.slots = Some(4);
     Flare::builder(memory).settings(settings)
 }
 

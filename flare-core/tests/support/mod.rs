@@ -165,7 +165,7 @@ fn build(
 
 pub(crate) fn few_slots() -> Settings {
     let mut settings = Settings::default();
-    settings.slots = 2;
+    settings.slots = Some(2);
     settings.workers = 1;
     settings
 }
