@@ -13,7 +13,9 @@ use flare_core::model::{
     SubscriptionId, SubscriptionSpec, Timestamp,
 };
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, DocumentStore, JobStore, Repository, RowStore, SubscriptionStore};
+use flare_core::port::{
+    Clock, DocumentStore, JobStore, Queue, Repository, RowStore, SubscriptionStore,
+};
 use flare_core::{Backend, Flare};
 use flare_testkit::{ManualClock, RecordingDelivery};
 use tokio::task::JoinHandle;
@@ -106,6 +108,11 @@ impl World {
                 () = self.clock.advance(Duration::from_millis(10)) => {}
             }
         }
+    }
+
+    /// The queue the runtime uses.
+    pub(crate) fn queue(&self) -> Arc<dyn Queue> {
+        self.backend.queue.clone().unwrap()
     }
 
     pub(crate) async fn users(&self) -> Resource {
