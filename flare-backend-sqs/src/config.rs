@@ -14,13 +14,10 @@ use flare_core::{Error, ErrorKind, Result};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::BACKEND;
+use crate::names::LONGEST_PREFIX;
 
 /// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
 const PREFIX: &str = "flare";
-
-/// With the longest name of a queue (a lane's, 47 characters) and a hyphen this makes the 80 that
-/// SQS allows.
-const LONGEST_PREFIX: usize = 32;
 
 /// How to reach SQS, and which queues there are ours.
 ///
@@ -48,6 +45,7 @@ pub struct SqsConfig {
     pub(crate) timeout: Duration,
     attempts: u32,
     pub(crate) message_limit: usize,
+    pub(crate) max_receives: u32,
 }
 
 impl Default for SqsConfig {
@@ -67,6 +65,7 @@ impl SqsConfig {
             timeout: Duration::from_secs(10),
             attempts: 3,
             message_limit: 256 << 10,
+            max_receives: 100,
         }
     }
 
@@ -117,6 +116,14 @@ impl SqsConfig {
         self
     }
 
+    /// How often a message is received before it ends as a dead letter (100; SQS takes 1 to 1,000).
+    /// New queues are created with it; [`SqsQueue::align`](crate::SqsQueue::align) brings older ones in
+    /// line.
+    pub fn max_receives(mut self, receives: u32) -> Self {
+        self.max_receives = receives;
+        self
+    }
+
     /// The SDK's settings.
     pub(crate) async fn load(&self) -> Result<SdkConfig> {
         self.check()?;
@@ -157,6 +164,9 @@ impl SqsConfig {
         if !(1 << 10..=1 << 20).contains(&self.message_limit) {
             return Err(refused("message-limit", "must be 1 KiB to 1 MiB"));
         }
+        if !(1..=1_000).contains(&self.max_receives) {
+            return Err(refused("max-receives", "must be 1 to 1000"));
+        }
         let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if self.endpoint.as_ref().is_some_and(|url| !is_url(url)) {
             return Err(refused("endpoint", "must be an http:// or https:// URL"));
@@ -184,6 +194,8 @@ mod tests {
             ("attempts", SqsConfig::new().attempts(0)),
             ("message-limit", SqsConfig::new().message_limit(1023)),
             ("message-limit", SqsConfig::new().message_limit((1 << 20) + 1)),
+            ("max-receives", SqsConfig::new().max_receives(0)),
+            ("max-receives", SqsConfig::new().max_receives(1_001)),
             ("endpoint", SqsConfig::new().endpoint("127.0.0.1:4566")),
         ];
         for (field, config) in refusals {
@@ -198,6 +210,8 @@ mod tests {
         SqsConfig::new().check().unwrap();
         SqsConfig::new().prefix("x".repeat(32)).message_limit(1 << 10).check().unwrap();
         SqsConfig::new().prefix("A-z_0").message_limit(1 << 20).check().unwrap();
+        SqsConfig::new().max_receives(1).check().unwrap();
+        SqsConfig::new().max_receives(1_000).check().unwrap();
     }
 
     #[test]

@@ -3,7 +3,9 @@
 mod client;
 mod codec;
 mod config;
+mod dead_letters;
 mod error;
+mod names;
 mod queue;
 
 pub use config::SqsConfig;

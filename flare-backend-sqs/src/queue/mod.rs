@@ -47,6 +47,18 @@ impl SqsQueue {
         let connection = Connection::open(&config).await?;
         Ok(Self { connection, clock: Arc::new(SystemClock::new()), held: Held::default() })
     }
+
+    /// Brings a queue that was created with other settings in line with ours: how long messages are
+    /// kept, how large they may be, after how many receipts they are dead letters.
+    pub async fn align(&self, queue: &QueueName) -> Result<()> {
+        const OPERATION: &str = "align";
+        let url = self.connection.url(OPERATION, queue).await?;
+        let attributes = self.connection.attributes(OPERATION, queue).await?;
+        let request = self.connection.client.set_queue_attributes().queue_url(url);
+        let set = request.set_attributes(Some(attributes)).send().await;
+        let set = set.map_err(|error| error::from_sdk(OPERATION, &error));
+        set.map(drop).map_err(|error| self.connection.noticed(queue, error))
+    }
 }
 
 #[async_trait]
@@ -65,9 +77,12 @@ impl Queue for SqsQueue {
             found => return found.map(drop),
         }
         match self.connection.make(OPERATION, queue).await {
-            // Somebody with other settings was faster.
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                self.connection.url(OPERATION, queue).await.map(drop)
+            Err(conflict) if conflict.kind() == ErrorKind::Conflict => {
+                match self.connection.url(OPERATION, queue).await {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Err(conflict),
+                    // Somebody with other settings was faster.
+                    found => found.map(drop),
+                }
             }
             made => made,
         }

@@ -12,9 +12,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flare_backend_sqs::{SqsConfig, SqsQueue};
-use flare_core::port::Queue;
-use futures::TryStreamExt;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+use aws_smithy_http_client::Builder;
+use flare_backend_sqs::SqsConfig;
+
+/// SQS without Flare in between.
+pub(crate) fn raw(endpoint: &str) -> Client {
+    let config = aws_sdk_sqs::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(Builder::new().build_http())
+        .endpoint_url(endpoint)
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"));
+    Client::from_conf(config.build())
+}
 
 /// A prefix that nobody else uses; its queues are deleted with it.
 #[derive(Debug)]
@@ -47,17 +59,17 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let config = self.config();
+        let (endpoint, prefix) = (self.endpoint.clone(), self.prefix.clone());
         // Dropping is not async, and the runtime it happens on may be ending.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                let queue = SqsQueue::connect(config).await?;
-                let left: Vec<_> = queue.list().try_collect().await?;
-                for name in &left {
-                    queue.delete(name).await?;
+                let client = raw(&endpoint);
+                let list = client.list_queues().queue_name_prefix(&prefix).send().await?;
+                for url in list.queue_urls.unwrap_or_default() {
+                    client.delete_queue().queue_url(url).send().await?;
                 }
-                Ok::<_, flare_core::Error>(())
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
             })
         });
         if let Ok(Err(error)) = dropped.join() {
