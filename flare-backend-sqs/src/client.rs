@@ -44,7 +44,7 @@ impl Connection {
     pub(crate) async fn open(config: &SqsConfig) -> Result<Self> {
         let connection = Self {
             client: Client::new(&config.load().await?),
-            names: Names::new(&config.prefix, false),
+            names: Names::new(&config.prefix, config.fifo),
             timeout: config.timeout,
             message_limit: config.message_limit,
             max_receives: config.max_receives,

@@ -39,6 +39,7 @@ const PREFIX: &str = "flare";
 #[must_use]
 pub struct SqsConfig {
     pub(crate) prefix: String,
+    pub(crate) fifo: bool,
     region: Option<String>,
     endpoint: Option<String>,
     key: Option<(String, SecretString)>,
@@ -59,6 +60,7 @@ impl SqsConfig {
     pub fn new() -> Self {
         Self {
             prefix: PREFIX.to_owned(),
+            fifo: false,
             region: None,
             endpoint: None,
             key: None,
@@ -73,6 +75,14 @@ impl SqsConfig {
     /// account and region need two prefixes.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
+        self
+    }
+
+    /// Makes the queues of slots and lanes FIFO queues (standard): messages of one group are received in
+    /// order. The queues of the stages are standard always. A queue of the other kind is another
+    /// queue, of another name.
+    pub fn fifo(mut self, fifo: bool) -> Self {
+        self.fifo = fifo;
         self
     }
 

@@ -36,6 +36,11 @@ impl Names {
         &self.prefix
     }
 
+    /// Whether slots and lanes have FIFO queues.
+    pub(crate) fn fifo(&self) -> bool {
+        self.fifo
+    }
+
     /// What all names begin with, those of others perhaps, too.
     pub(crate) fn start(&self) -> String {
         format!("{}-", self.prefix)

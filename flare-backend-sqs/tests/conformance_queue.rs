@@ -1,4 +1,5 @@
-//! The queue on SQS keeps every clause of the contract, on a server that counts in whole seconds.
+//! The queue on SQS keeps every clause of the contract, on a server that counts in whole seconds: standard
+//! and FIFO, with the queues of slots (shared) and of lanes (isolated).
 
 #![allow(clippy::expect_used, reason = "a test that fails panics")]
 
@@ -12,9 +13,20 @@ use async_trait::async_trait;
 use flare_backend_sqs::SqsQueue;
 use flare_core::port::Queue;
 use flare_testkit::{Fixture, Service, Trials, queue};
-use support::Scratch;
+use support::{Isolated, Scratch};
 
-struct Sqs(String);
+/// Which queues a run is about.
+struct Sqs {
+    endpoint: String,
+    fifo: bool,
+    isolated: bool,
+}
+
+impl Sqs {
+    fn new(endpoint: &str, fifo: bool, isolated: bool) -> Self {
+        Self { endpoint: endpoint.to_owned(), fifo, isolated }
+    }
+}
 
 #[async_trait]
 impl Fixture for Sqs {
@@ -22,9 +34,12 @@ impl Fixture for Sqs {
     type Guard = Scratch;
 
     async fn open(&self) -> (Arc<dyn Queue>, Scratch) {
-        let scratch = Scratch::new(&self.0);
-        let queue = SqsQueue::connect(scratch.config()).await.expect("the server answers");
-        (Arc::new(queue), scratch)
+        let scratch = Scratch::new(&self.endpoint);
+        let config = scratch.config().fifo(self.fifo);
+        let queue = SqsQueue::connect(config).await.expect("the server answers");
+        let queue: Arc<dyn Queue> =
+            if self.isolated { Arc::new(Isolated(queue)) } else { Arc::new(queue) };
+        (queue, scratch)
     }
 
     fn tick(&self) -> Duration {
@@ -33,5 +48,10 @@ impl Fixture for Sqs {
 }
 
 fn main() -> ExitCode {
-    Trials::on(Service::Sqs).suite("", queue::CLAUSES, |uri| Sqs(uri.to_owned())).run()
+    Trials::on(Service::Sqs)
+        .suite("standard_shared", queue::CLAUSES, |at| Sqs::new(at, false, false))
+        .suite("standard_isolated", queue::CLAUSES, |at| Sqs::new(at, false, true))
+        .suite("fifo_shared", queue::CLAUSES, |at| Sqs::new(at, true, false))
+        .suite("fifo_isolated", queue::CLAUSES, |at| Sqs::new(at, true, true))
+        .run()
 }

@@ -1,6 +1,8 @@
-//! Takes what the queue port asks; gives it as requests to SQS, in batches, on standard queues.
+//! Takes what the queue port asks; gives it as requests to SQS, in batches, on standard or FIFO queues.
 
 mod answered;
+mod due;
+mod fifo;
 mod held;
 mod receive;
 mod send;
@@ -20,6 +22,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::client::Connection;
 use crate::{SqsConfig, codec, error};
+use fifo::Ids;
 use held::Held;
 
 /// Messages per request.
@@ -39,13 +42,15 @@ pub struct SqsQueue {
     connection: Connection,
     clock: Arc<dyn Clock>,
     held: Held,
+    ids: Ids,
 }
 
 impl SqsQueue {
     /// Connects to SQS.
     pub async fn connect(config: SqsConfig) -> Result<Self> {
         let connection = Connection::open(&config).await?;
-        Ok(Self { connection, clock: Arc::new(SystemClock::new()), held: Held::default() })
+        let clock = Arc::new(SystemClock::new());
+        Ok(Self { connection, clock, held: Held::default(), ids: Ids::random() })
     }
 
     /// Brings a queue that was created with other settings in line with ours: how long messages are
@@ -64,8 +69,11 @@ impl SqsQueue {
 #[async_trait]
 impl Queue for SqsQueue {
     fn facts(&self) -> QueueFacts {
-        let max_payload = codec::max_payload(self.connection.message_limit);
-        QueueFacts::new(MAX_BATCH, MAX_DELAY, max_payload)
+        let (limit, fifo) = (self.connection.message_limit, self.connection.names.fifo());
+        let limit = if fifo { limit - codec::DELAY_DIGITS } else { limit };
+        let mut facts = QueueFacts::new(MAX_BATCH, MAX_DELAY, codec::max_payload(limit));
+        facts.ordered = fifo;
+        facts
     }
 
     async fn create(&self, queue: &QueueName) -> Result<()> {

@@ -1,14 +1,13 @@
 //! Takes messages; sends them in as few requests as their sizes allow, with an answer for each.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use flare_core::Result;
 use flare_core::port::{Outgoing, Queue, QueueName};
 
 use super::answered::{self, Answered};
-use super::{SqsQueue, seconds};
+use super::{SqsQueue, fifo, seconds};
 use crate::{codec, error};
 
 const OPERATION: &str = "send";
@@ -28,10 +27,11 @@ impl SqsQueue {
             Err(error) => return vec![Err(error); messages.len()],
         };
         let mut answers: Vec<Result<()>> = messages.iter().map(|it| facts.check(it)).collect();
+        let fifo = self.connection.names.is_fifo(queue);
         let mut entries = Vec::with_capacity(messages.len());
         for (place, message) in messages.into_iter().enumerate() {
             if answers[place].is_ok() {
-                match entry(place, &message.payload, message.delay) {
+                match self.entry(place, &message, fifo) {
                     Ok(entry) => entries.push((place, entry)),
                     Err(error) => answers[place] = Err(error),
                 }
@@ -49,14 +49,28 @@ impl SqsQueue {
         }
         answers
     }
-}
 
-fn entry(place: usize, payload: &[u8], delay: Duration) -> Result<SendMessageBatchRequestEntry> {
-    let entry = SendMessageBatchRequestEntry::builder()
-        .id(place.to_string())
-        .message_body(codec::encode(payload))
-        .delay_seconds(seconds(delay));
-    entry.build().map_err(|error| answered::unbuilt(OPERATION, &error))
+    fn entry(
+        &self,
+        place: usize,
+        message: &Outgoing,
+        fifo: bool,
+    ) -> Result<SendMessageBatchRequestEntry> {
+        let delay = seconds(message.delay);
+        let mut entry = SendMessageBatchRequestEntry::builder().id(place.to_string());
+        entry = if fifo {
+            let id = self.ids.next();
+            let group = fifo::group_id(message.group.as_deref(), &id);
+            let body = match delay {
+                0 => codec::encode(&message.payload),
+                delay => codec::encode_delayed(&message.payload, delay),
+            };
+            entry.message_body(body).message_group_id(group).message_deduplication_id(id)
+        } else {
+            entry.message_body(codec::encode(&message.payload)).delay_seconds(delay)
+        };
+        entry.build().map_err(|error| answered::unbuilt(OPERATION, &error))
+    }
 }
 
 /// Parts of a batch, in order, none of them larger than `limit` together: SQS has one limit for a

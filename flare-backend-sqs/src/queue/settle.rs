@@ -129,7 +129,7 @@ impl SqsQueue {
     }
 
     /// Changes when messages are seen again, each called by its place.
-    async fn change(
+    pub(super) async fn change(
         &self,
         operation: &'static str,
         queue: &QueueName,

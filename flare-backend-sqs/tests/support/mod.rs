@@ -2,12 +2,15 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     clippy::expect_used,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "helpers of tests"
 )]
+
+mod isolated;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,6 +19,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_smithy_http_client::Builder;
 use flare_backend_sqs::SqsConfig;
+pub(crate) use isolated::Isolated;
 
 /// SQS without Flare in between.
 pub(crate) fn raw(endpoint: &str) -> Client {
