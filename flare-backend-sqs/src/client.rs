@@ -13,6 +13,7 @@ use flare_core::{Error, ErrorKind, Result};
 
 use crate::config::SqsConfig;
 use crate::names::Names;
+use crate::requests::Counter;
 use crate::{BACKEND, error};
 
 /// The tag that says whose a queue is; its value is the prefix.
@@ -29,6 +30,7 @@ const RETENTION: &str = "86400";
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
+    pub(crate) requests: Counter,
     pub(crate) names: Names,
     timeout: Duration,
     pub(crate) message_limit: usize,
@@ -42,8 +44,11 @@ pub(crate) struct Connection {
 impl Connection {
     /// Finds SQS, and makes sure that it answers us.
     pub(crate) async fn open(config: &SqsConfig) -> Result<Self> {
+        let requests = Counter::default();
+        let settings = config.load().await?.interceptor(requests.clone());
         let connection = Self {
-            client: Client::new(&config.load().await?),
+            client: Client::from_conf(settings.build()),
+            requests,
             names: Names::new(&config.prefix, config.fifo),
             timeout: config.timeout,
             message_limit: config.message_limit,

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_sqs::config::Credentials;
-use aws_smithy_http_client::Builder;
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_sqs::config::Builder;
+use aws_smithy_http_client::Builder as HttpBuilder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use flare_core::{Error, ErrorKind, Result};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use crate::BACKEND;
+use crate::credentials::{Key, Role};
 use crate::names::LONGEST_PREFIX;
 
 /// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
@@ -42,9 +43,12 @@ pub struct SqsConfig {
     pub(crate) fifo: bool,
     region: Option<String>,
     endpoint: Option<String>,
-    key: Option<(String, SecretString)>,
+    key: Option<Key>,
+    session_token: Option<SecretString>,
+    role: Role,
     pub(crate) timeout: Duration,
     attempts: u32,
+    backoff: Duration,
     pub(crate) message_limit: usize,
     pub(crate) max_receives: u32,
 }
@@ -64,8 +68,11 @@ impl SqsConfig {
             region: None,
             endpoint: None,
             key: None,
+            session_token: None,
+            role: Role::default(),
             timeout: Duration::from_secs(10),
             attempts: 3,
+            backoff: Duration::from_secs(1),
             message_limit: 256 << 10,
             max_receives: 100,
         }
@@ -100,7 +107,38 @@ impl SqsConfig {
 
     /// Signs requests with this key instead of what the machine provides.
     pub fn credentials(mut self, key_id: impl Into<String>, secret: impl Into<String>) -> Self {
-        self.key = Some((key_id.into(), SecretString::from(secret.into())));
+        self.key = Some(Key { id: key_id.into(), secret: secret.into().into() });
+        self
+    }
+
+    /// The session that the key belongs to, for keys that end.
+    pub fn session_token(mut self, token: impl Into<String>) -> Self {
+        self.session_token = Some(token.into().into());
+        self
+    }
+
+    /// Takes on this role, as whoever the key or the machine says that we are, and again whenever its
+    /// session ends.
+    pub fn assume_role(mut self, arn: impl Into<String>) -> Self {
+        self.role.arn = Some(arn.into());
+        self
+    }
+
+    /// What the owner of the role wants to hear from whoever takes it on.
+    pub fn external_id(mut self, id: impl Into<String>) -> Self {
+        self.role.external_id = Some(id.into());
+        self
+    }
+
+    /// What the sessions of the role are called (`flare`); shown in the logs of its owner.
+    pub fn session_name(mut self, name: impl Into<String>) -> Self {
+        self.role.session_name = Some(name.into());
+        self
+    }
+
+    /// Asks the STS at this URL for the role instead of the region's.
+    pub fn sts_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.role.sts_endpoint = Some(url.into());
         self
     }
 
@@ -115,6 +153,13 @@ impl SqsConfig {
     /// between (3).
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
+        self
+    }
+
+    /// The longest wait before the second attempt (1 s), doubled for each further one; how much of it
+    /// is waited is left to chance.
+    pub fn backoff(mut self, backoff: Duration) -> Self {
+        self.backoff = backoff;
         self
     }
 
@@ -135,29 +180,32 @@ impl SqsConfig {
     }
 
     /// The SDK's settings.
-    pub(crate) async fn load(&self) -> Result<SdkConfig> {
+    pub(crate) async fn load(&self) -> Result<Builder> {
         self.check()?;
-        let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let http =
+            HttpBuilder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let retry = RetryConfig::standard()
+            .with_max_attempts(self.attempts)
+            .with_initial_backoff(self.backoff);
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .http_client(http)
-            .retry_config(RetryConfig::standard().with_max_attempts(self.attempts))
+            .retry_config(retry)
             .timeout_config(TimeoutConfig::builder().operation_timeout(self.timeout).build());
         if let Some(region) = &self.region {
             loader = loader.region(Region::new(region.clone()));
         }
-        if let Some(url) = &self.endpoint {
-            loader = loader.endpoint_url(url);
-        }
-        if let Some((id, secret)) = &self.key {
-            let secret = secret.expose_secret();
-            loader =
-                loader.credentials_provider(Credentials::new(id, secret, None, None, "settings"));
+        if let Some(key) = &self.key {
+            loader = loader.credentials_provider(key.credentials(self.session_token.as_ref()));
         }
         let loaded = loader.load().await;
         if loaded.region().is_none() {
             return Err(refused("region", "is set neither here nor in the AWS settings"));
         }
-        Ok(loaded)
+        let mut builder = Builder::from(&self.role.take_on(loaded).await);
+        if let Some(url) = &self.endpoint {
+            builder = builder.endpoint_url(url);
+        }
+        Ok(builder)
     }
 
     fn check(&self) -> Result<()> {
@@ -178,8 +226,27 @@ impl SqsConfig {
             return Err(refused("max-receives", "must be 1 to 1000"));
         }
         let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        if self.endpoint.as_ref().is_some_and(|url| !is_url(url)) {
-            return Err(refused("endpoint", "must be an http:// or https:// URL"));
+        let endpoints = [("endpoint", &self.endpoint), ("sts-endpoint", &self.role.sts_endpoint)];
+        for (field, url) in endpoints {
+            if url.as_ref().is_some_and(|url| !is_url(url)) {
+                return Err(refused(field, "must be an http:// or https:// URL"));
+            }
+        }
+        if self.session_token.is_some() && self.key.is_none() {
+            return Err(refused("session-token", "is nothing without a key"));
+        }
+        let of_role = [
+            ("external-id", &self.role.external_id),
+            ("session-name", &self.role.session_name),
+            ("sts-endpoint", &self.role.sts_endpoint),
+        ];
+        for (field, value) in of_role {
+            if value.is_some() && self.role.arn.is_none() {
+                return Err(refused(field, "is nothing without a role to assume"));
+            }
+        }
+        if self.role.arn.as_ref().is_some_and(|arn| !arn.starts_with("arn:")) {
+            return Err(refused("assume-role", "must be the ARN of a role"));
         }
         Ok(())
     }
@@ -207,6 +274,12 @@ mod tests {
             ("max-receives", SqsConfig::new().max_receives(0)),
             ("max-receives", SqsConfig::new().max_receives(1_001)),
             ("endpoint", SqsConfig::new().endpoint("127.0.0.1:4566")),
+            ("sts-endpoint", SqsConfig::new().assume_role("arn:x").sts_endpoint("sts")),
+            ("sts-endpoint", SqsConfig::new().sts_endpoint("http://sts")),
+            ("external-id", SqsConfig::new().external_id("x")),
+            ("session-name", SqsConfig::new().session_name("x")),
+            ("session-token", SqsConfig::new().session_token("x")),
+            ("assume-role", SqsConfig::new().assume_role("flare")),
         ];
         for (field, config) in refusals {
             let error = config.check().unwrap_err();
@@ -226,7 +299,8 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let shown = format!("{:?}", SqsConfig::new().credentials("AKIA", "hush"));
+        let config = SqsConfig::new().credentials("AKIA", "hush").session_token("hush");
+        let shown = format!("{config:?}");
         assert!(!shown.contains("hush"), "{shown}");
     }
 }

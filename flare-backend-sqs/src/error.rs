@@ -23,7 +23,7 @@ const NAME_KEPT: Duration = Duration::from_secs(60);
 
 /// What SQS's codes mean, old ones without [`OLD_STYLE`]. Codes that are not here are faults of ours.
 const TABLE: &[(ErrorKind, &[&str])] = &[
-    (ErrorKind::NotFound, &["QueueDoesNotExist", "NonExistentQueue"]),
+    (ErrorKind::NotFound, &["QueueDoesNotExist", "NonExistentQueue", "ResourceNotFoundException"]),
     (ErrorKind::Lost, &["ReceiptHandleIsInvalid", "MessageNotInflight"]),
     (ErrorKind::Conflict, &["QueueNameExists", "QueueAlreadyExists"]),
     (ErrorKind::TooLarge, &["MessageTooLong", "BatchRequestTooLong"]),
@@ -35,7 +35,11 @@ const TABLE: &[(ErrorKind, &[&str])] = &[
             // A hundred and twenty thousand messages of one queue are in flight.
             "OverLimit",
             "RequestThrottled",
+            "RequestThrottledException",
             "RequestLimitExceeded",
+            "BandwidthLimitExceeded",
+            "LimitExceededException",
+            "PriorRequestNotComplete",
             "Throttling",
             "ThrottlingException",
             "ThrottledException",
@@ -49,11 +53,13 @@ const TABLE: &[(ErrorKind, &[&str])] = &[
         &[
             "AccessDenied",
             "AccessDeniedException",
+            "AuthFailure",
             "ExpiredToken",
             "ExpiredTokenException",
             "IncompleteSignature",
             "InvalidClientTokenId",
             "InvalidSecurity",
+            "InvalidSignatureException",
             "KmsAccessDenied",
             "KmsDisabled",
             "KmsInvalidKeyUsage",
@@ -65,13 +71,21 @@ const TABLE: &[(ErrorKind, &[&str])] = &[
             "OptInRequired",
             // The machine's clock is wrong.
             "RequestExpired",
+            "RequestTimeTooSkewed",
             "SignatureDoesNotMatch",
+            "UnauthorizedOperation",
             "UnrecognizedClientException",
         ],
     ),
     (
         ErrorKind::Unavailable,
-        &["InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"],
+        &[
+            "InternalError",
+            "InternalFailure",
+            "InternalServerError",
+            "ServiceUnavailable",
+            "ServiceUnavailableException",
+        ],
     ),
     (ErrorKind::Timeout, &["RequestTimeout", "RequestTimeoutException"]),
     (
@@ -83,11 +97,30 @@ const TABLE: &[(ErrorKind, &[&str])] = &[
             "InvalidMessageContents",
             "InvalidParameterCombination",
             "InvalidParameterValue",
+            "InvalidQueryParameter",
             "MissingParameter",
             "ValidationError",
+            "ValidationException",
         ],
     ),
-    (ErrorKind::Unsupported, &["InvalidAction", "UnsupportedOperation"]),
+    (
+        ErrorKind::Unsupported,
+        &["InvalidAction", "UnsupportedOperation", "UnknownOperationException"],
+    ),
+    // Requests that this crate must not make.
+    (
+        ErrorKind::Internal,
+        &[
+            "BatchEntryIdsNotDistinct",
+            "EmptyBatchRequest",
+            "InvalidBatchEntryId",
+            "InvalidIdFormat",
+            "MalformedQueryString",
+            "MissingAction",
+            "SerializationException",
+            "TooManyEntriesInBatchRequest",
+        ],
+    ),
 ];
 
 /// What a code means; one that is not known, by the status of its answer.
@@ -165,9 +198,17 @@ fn kind_of_unsigned(cause: Option<&(dyn StdError + 'static)>) -> ErrorKind {
     match cause.and_then(|it| it.downcast_ref::<CredentialsError>()) {
         Some(CredentialsError::CredentialsNotLoaded(_)) => ErrorKind::Denied,
         Some(CredentialsError::InvalidConfiguration(_)) => ErrorKind::Invalid,
+        Some(cause) if is_refusal(&chain(cause)) => ErrorKind::Denied,
         Some(_) => ErrorKind::Unavailable,
         None => ErrorKind::Internal,
     }
+}
+
+/// Whether whoever gives credentials out will not, by the code that its error ends with. Its type says
+/// no more: who that is depends on the machine.
+fn is_refusal(said: &str) -> bool {
+    let refusals = TABLE.iter().filter(|(kind, _)| *kind == ErrorKind::Denied);
+    refusals.flat_map(|(_, codes)| codes.iter()).any(|code| said.contains(&format!("({code})")))
 }
 
 /// An error and all behind it, in one line.
@@ -186,7 +227,7 @@ mod tests {
 
     /// Written out a second time: a code that changes its meaning is seen by somebody.
     const MEANT: &[(ErrorKind, &str)] = &[
-        (ErrorKind::NotFound, "QueueDoesNotExist NonExistentQueue"),
+        (ErrorKind::NotFound, "QueueDoesNotExist NonExistentQueue ResourceNotFoundException"),
         (ErrorKind::Lost, "ReceiptHandleIsInvalid MessageNotInflight"),
         (ErrorKind::Conflict, "QueueNameExists QueueAlreadyExists"),
         (ErrorKind::TooLarge, "MessageTooLong BatchRequestTooLong"),
@@ -194,7 +235,8 @@ mod tests {
             ErrorKind::Busy,
             "QueueDeletedRecently PurgeQueueInProgress OverLimit RequestThrottled \
              RequestLimitExceeded Throttling ThrottlingException ThrottledException \
-             TooManyRequestsException SlowDown KmsThrottled",
+             TooManyRequestsException SlowDown KmsThrottled RequestThrottledException \
+             BandwidthLimitExceeded LimitExceededException PriorRequestNotComplete",
         ),
         (
             ErrorKind::Denied,
@@ -202,19 +244,28 @@ mod tests {
              IncompleteSignature InvalidClientTokenId InvalidSecurity KmsAccessDenied KmsDisabled \
              KmsInvalidKeyUsage KmsInvalidState KmsNotFound KmsOptInRequired \
              MissingAuthenticationToken NotAuthorized OptInRequired RequestExpired \
-             SignatureDoesNotMatch UnrecognizedClientException",
+             SignatureDoesNotMatch UnrecognizedClientException AuthFailure \
+             InvalidSignatureException RequestTimeTooSkewed UnauthorizedOperation",
         ),
         (
             ErrorKind::Unavailable,
-            "InternalError InternalFailure InternalServerError ServiceUnavailable",
+            "InternalError InternalFailure InternalServerError ServiceUnavailable \
+             ServiceUnavailableException",
         ),
         (ErrorKind::Timeout, "RequestTimeout RequestTimeoutException"),
         (
             ErrorKind::Invalid,
             "InvalidAddress InvalidAttributeName InvalidAttributeValue InvalidMessageContents \
-             InvalidParameterCombination InvalidParameterValue MissingParameter ValidationError",
+             InvalidParameterCombination InvalidParameterValue MissingParameter ValidationError \
+             InvalidQueryParameter ValidationException",
         ),
-        (ErrorKind::Unsupported, "InvalidAction UnsupportedOperation"),
+        (ErrorKind::Unsupported, "InvalidAction UnsupportedOperation UnknownOperationException"),
+        (
+            ErrorKind::Internal,
+            "BatchEntryIdsNotDistinct EmptyBatchRequest InvalidBatchEntryId InvalidIdFormat \
+             MalformedQueryString MissingAction SerializationException \
+             TooManyEntriesInBatchRequest",
+        ),
     ];
 
     fn meant() -> impl Iterator<Item = (ErrorKind, &'static str)> {
@@ -285,6 +336,8 @@ mod tests {
         let late = CredentialsError::provider_timed_out(Duration::from_secs(5));
         assert_eq!(kind(late), ErrorKind::Unavailable);
         assert_eq!(kind(CredentialsError::provider_error("500")), ErrorKind::Unavailable);
+        let refused = CredentialsError::provider_error("unhandled error (AccessDenied)");
+        assert_eq!(kind(refused), ErrorKind::Denied);
     }
 
     #[test]

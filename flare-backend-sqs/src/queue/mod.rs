@@ -21,7 +21,7 @@ use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::client::Connection;
-use crate::{SqsConfig, codec, error};
+use crate::{SqsConfig, SqsRequests, codec, error};
 use fifo::Ids;
 use held::Held;
 
@@ -51,6 +51,11 @@ impl SqsQueue {
         let connection = Connection::open(&config).await?;
         let clock = Arc::new(SystemClock::new());
         Ok(Self { connection, clock, held: Held::default(), ids: Ids::random() })
+    }
+
+    /// How many requests have left for SQS since it was connected.
+    pub fn requests(&self) -> SqsRequests {
+        self.connection.requests.read()
     }
 
     /// Brings a queue that was created with other settings in line with ours: how long messages are

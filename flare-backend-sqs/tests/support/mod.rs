@@ -11,6 +11,7 @@
 )]
 
 mod isolated;
+mod stub;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,6 +21,7 @@ use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_smithy_http_client::Builder;
 use flare_backend_sqs::SqsConfig;
 pub(crate) use isolated::Isolated;
+pub(crate) use stub::{Seen, Stub};
 
 /// SQS without Flare in between.
 pub(crate) fn raw(endpoint: &str) -> Client {
