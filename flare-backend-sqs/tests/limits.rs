@@ -1,5 +1,5 @@
-//! SQS's own limits and habits, each reached: sizes of batches, long waits, long visibility, late
-//! receipts, queues that vanish, are emptied, or are somebody else's.
+//! SQS's own limits and habits, each reached: sizes of messages and batches, long delays, long waits, long
+//! visibility, late receipts, queues that vanish, are emptied, or are somebody else's.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that fails panics")]
 
@@ -33,6 +33,115 @@ async fn url(client: &Client, name: impl Into<String>) -> String {
 
 async fn put(queue: &SqsQueue, text: &'static str) {
     queue.send(&QUEUE, vec![Outgoing::new(text)]).await.remove(0).unwrap();
+}
+
+/// An eleventh message is refused with the ten before it; the core sends them in two batches.
+async fn a_batch_has_ten_messages(endpoint: String) {
+    let (queue, _client, _scratch) = open(&endpoint).await;
+    let eleven = || (0..11_u8).map(|number| Outgoing::new(vec![number])).collect();
+    for refused in queue.send(&QUEUE, eleven()).await {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    assert_eq!(queue.requests().send, 0);
+    for sent in queue.send_all(&QUEUE, eleven()).await {
+        sent.unwrap();
+    }
+    assert_eq!(queue.requests().send, 2);
+    let mut received = Vec::new();
+    while received.len() < 11 {
+        let more = queue.receive(&QUEUE, Receive::new(11, MINUTE)).await.unwrap();
+        assert!(more.len() <= 10);
+        received.extend(more);
+    }
+    let receipts: Vec<_> = received.iter().map(|it| &it.receipt).collect();
+    for refused in queue.extend(&QUEUE, receipts, MINUTE).await {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    let all = received.into_iter().map(|it| (it.receipt, Settlement::Done)).collect();
+    for settled in queue.settle_all(&QUEUE, all).await {
+        settled.unwrap();
+    }
+    assert_eq!(queue.requests().delete, 2);
+}
+
+/// The largest payload is what the queue itself takes, to the byte; one more is not even sent.
+async fn a_payload_ends_where_the_queue_ends(endpoint: String) {
+    for fifo in [false, true] {
+        let scratch = Scratch::new(&endpoint);
+        let config = scratch.config().message_limit(1_024).fifo(fifo);
+        let queue = SqsQueue::connect(config).await.unwrap();
+        queue.create(&QUEUE).await.unwrap();
+        let largest = queue.facts().max_payload;
+        assert_eq!(largest, if fifo { 765 } else { 767 });
+        let (fits, longest) = (Outgoing::new(vec![0; largest]), Duration::from_secs(900));
+        queue.send(&QUEUE, vec![fits.delay(longest)]).await.remove(0).unwrap();
+        let sends = queue.requests().send;
+        let refused = queue.send(&QUEUE, vec![Outgoing::new(vec![0; largest + 1])]).await.remove(0);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(queue.requests().send, sends);
+
+        let client = support::raw(&endpoint);
+        let name = format!("{}-slot-1{}", scratch.prefix, if fifo { ".fifo" } else { "" });
+        let url = url(&client, name).await;
+        for (bytes, taken) in [(1_024, true), (1_025, false)] {
+            let mut send = client.send_message().queue_url(&url).message_body("x".repeat(bytes));
+            if fifo {
+                send = send.message_group_id("g").message_deduplication_id(bytes.to_string());
+            }
+            assert_eq!(send.send().await.is_ok(), taken, "{bytes} bytes");
+        }
+    }
+}
+
+/// A delay beyond fifteen minutes is refused; the core sends it with fifteen, and whoever receives it
+/// then sees that it is not due.
+async fn a_delay_has_fifteen_minutes(endpoint: String) {
+    for fifo in [false, true] {
+        let scratch = Scratch::new(&endpoint);
+        let queue = SqsQueue::connect(scratch.config().fifo(fifo)).await.unwrap();
+        queue.create(&QUEUE).await.unwrap();
+        let hour = || vec![Outgoing::new("hour").delay(Duration::from_secs(3_600))];
+        let refused = queue.send(&QUEUE, hour()).await.remove(0).unwrap_err();
+        assert_eq!((refused.kind(), queue.requests().send), (ErrorKind::Invalid, 0));
+        queue.send_all(&QUEUE, hour()).await.remove(0).unwrap();
+        assert_eq!(queue.receive(&QUEUE, Receive::new(1, MINUTE)).await.unwrap(), []);
+        let depth = queue.depth(&QUEUE).await.unwrap();
+        assert_eq!((depth.ready, depth.delayed + depth.in_flight), (0, 1));
+        if fifo {
+            // Hidden after it was looked at, which is the one thing SQS can say of it.
+            assert_eq!((depth.in_flight, queue.requests().change), (1, 1));
+        }
+    }
+}
+
+/// What comes twice is counted, and only the later receipt is good.
+async fn a_duplicate_is_told_by_its_attempt_and_receipt(endpoint: String) {
+    let (queue, _client, _scratch) = open(&endpoint).await;
+    put(&queue, "twice").await;
+    let receive = async |visibility| {
+        let request = Receive::new(1, visibility).wait(Duration::from_secs(10));
+        queue.receive(&QUEUE, request).await.unwrap().remove(0)
+    };
+    let first = receive(Duration::from_secs(1)).await;
+    let second = receive(MINUTE).await;
+    assert_eq!((&first.payload, first.attempt, second.attempt), (&second.payload, 1, 2));
+    let deletes = queue.requests().delete;
+    let late = queue.settle(&QUEUE, vec![(first.receipt, Settlement::Done)]).await.remove(0);
+    assert_eq!(late.unwrap_err().error.kind(), ErrorKind::Lost);
+    assert_eq!(queue.requests().delete, deletes, "SQS would have obeyed");
+    queue.settle(&QUEUE, vec![(second.receipt, Settlement::Done)]).await.remove(0).unwrap();
+}
+
+/// The attempt is how often SQS gave a message out, however often that is.
+async fn receipts_are_counted(endpoint: String) {
+    let (queue, _client, _scratch) = open(&endpoint).await;
+    put(&queue, "again").await;
+    let again = Settlement::Retry { after: Duration::ZERO };
+    for attempt in 1..=20 {
+        let message = queue.receive(&QUEUE, Receive::new(1, MINUTE)).await.unwrap().remove(0);
+        assert_eq!(message.attempt, attempt);
+        queue.settle(&QUEUE, vec![(message.receipt, again)]).await.remove(0).unwrap();
+    }
 }
 
 /// Ten messages of the largest size are more than one request takes.
@@ -227,6 +336,11 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     trials![
+        a_batch_has_ten_messages,
+        a_payload_ends_where_the_queue_ends,
+        a_delay_has_fifteen_minutes,
+        a_duplicate_is_told_by_its_attempt_and_receipt,
+        receipts_are_counted,
         a_batch_too_large_for_a_request_is_sent_in_several,
         the_limit_of_a_message_is_the_queues,
         a_long_wait_is_several_requests,
