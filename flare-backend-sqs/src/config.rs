@@ -20,6 +20,10 @@ use crate::names::LONGEST_PREFIX;
 /// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
 const PREFIX: &str = "flare";
 
+/// With FIFO queues a message may be received twice before it is due: by its own delay, and behind that of
+/// another.
+const FEWEST_FIFO_RECEIVES: u32 = 3;
+
 /// How to reach SQS, and which queues there are ours.
 ///
 /// Region, credentials and endpoint that are not set here are found as every AWS SDK finds them:
@@ -171,7 +175,8 @@ impl SqsConfig {
         self
     }
 
-    /// How often a message is received before it ends as a dead letter (100; SQS takes 1 to 1,000).
+    /// How often a message is received before it ends as a dead letter (100; SQS takes 1 to 1,000). With
+    /// FIFO queues at least 3: there, a delay uses up receipts.
     /// New queues are created with it; [`SqsQueue::align`](crate::SqsQueue::align) brings older ones in
     /// line.
     pub fn max_receives(mut self, receives: u32) -> Self {
@@ -225,6 +230,9 @@ impl SqsConfig {
         if !(1..=1_000).contains(&self.max_receives) {
             return Err(refused("max-receives", "must be 1 to 1000"));
         }
+        if self.fifo && self.max_receives < FEWEST_FIFO_RECEIVES {
+            return Err(refused("max-receives", "must be 3 to 1000 with FIFO queues"));
+        }
         let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         let endpoints = [("endpoint", &self.endpoint), ("sts-endpoint", &self.role.sts_endpoint)];
         for (field, url) in endpoints {
@@ -273,6 +281,7 @@ mod tests {
             ("message-limit", SqsConfig::new().message_limit((1 << 20) + 1)),
             ("max-receives", SqsConfig::new().max_receives(0)),
             ("max-receives", SqsConfig::new().max_receives(1_001)),
+            ("max-receives", SqsConfig::new().max_receives(2).fifo(true)),
             ("endpoint", SqsConfig::new().endpoint("127.0.0.1:4566")),
             ("sts-endpoint", SqsConfig::new().assume_role("arn:x").sts_endpoint("sts")),
             ("sts-endpoint", SqsConfig::new().sts_endpoint("http://sts")),

@@ -32,26 +32,30 @@ async fn attribute(client: &Client, url: &str, name: QueueAttributeName) -> Stri
 
 /// Received as often as it may be and never settled, a message is a dead letter, and waits there.
 async fn what_nobody_settles_is_a_dead_letter(endpoint: String) {
-    let scratch = Scratch::new(&endpoint);
-    let client = support::raw(&endpoint);
-    let queue = SqsQueue::connect(scratch.config().max_receives(3)).await.unwrap();
-    queue.create(&SLOT).await.unwrap();
-    queue.send(&SLOT, vec![Outgoing::new("poison")]).await.remove(0).unwrap();
-    for attempt in 1..=3 {
-        let message = queue.receive(&SLOT, Receive::new(1, MINUTE)).await.unwrap().remove(0);
-        assert_eq!((&message.payload[..], message.attempt), (&b"poison"[..], attempt));
-        let again = Settlement::Retry { after: Duration::ZERO };
-        queue.settle(&SLOT, vec![(message.receipt, again)]).await.remove(0).unwrap();
+    for (fifo, name) in [(false, "dead-letters"), (true, "dead-letters.fifo")] {
+        let scratch = Scratch::new(&endpoint);
+        let client = support::raw(&endpoint);
+        let config = scratch.config().max_receives(3).fifo(fifo);
+        let queue = SqsQueue::connect(config).await.unwrap();
+        queue.create(&SLOT).await.unwrap();
+        let next = async || queue.receive(&SLOT, Receive::new(1, MINUTE)).await.unwrap();
+        let group = |text: &'static str| Outgoing::new(text).group("g");
+        queue.send(&SLOT, vec![group("poison")]).await.remove(0).unwrap();
+        for attempt in 1..=3 {
+            let message = next().await.remove(0);
+            assert_eq!((&message.payload[..], message.attempt), (&b"poison"[..], attempt));
+            let again = Settlement::Retry { after: Duration::ZERO };
+            queue.settle(&SLOT, vec![(message.receipt, again)]).await.remove(0).unwrap();
+        }
+        assert_eq!(next().await, []);
+        let dead = url(&client, format!("{}-{name}", scratch.prefix)).await;
+        let request = client.receive_message().queue_url(&dead).wait_time_seconds(5);
+        let messages = request.send().await.unwrap().messages.unwrap();
+        assert_eq!(messages[0].body.as_deref(), Some("bcG9pc29u"), "b, and \"poison\" in base64");
+        // The queue goes on without it, and its group does.
+        queue.send(&SLOT, vec![group("next")]).await.remove(0).unwrap();
+        assert_eq!(next().await[0].payload, "next");
     }
-    assert_eq!(queue.receive(&SLOT, Receive::new(1, MINUTE)).await.unwrap(), []);
-    let dead = url(&client, format!("{}-dead-letters", scratch.prefix)).await;
-    let request = client.receive_message().queue_url(&dead).wait_time_seconds(5);
-    let messages = request.send().await.unwrap().messages.unwrap();
-    assert_eq!(messages[0].body.as_deref(), Some("bcG9pc29u"), "b, and \"poison\" in base64");
-    // The queue goes on, without it.
-    queue.send(&SLOT, vec![Outgoing::new("next")]).await.remove(0).unwrap();
-    let next = queue.receive(&SLOT, Receive::new(1, MINUTE)).await.unwrap();
-    assert_eq!(next[0].payload, "next");
 }
 
 /// The queue of dead letters is ours, is kept for longer, and is no queue of the port.

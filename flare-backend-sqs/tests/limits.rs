@@ -64,6 +64,25 @@ async fn a_batch_has_ten_messages(endpoint: String) {
     assert_eq!(queue.requests().delete, 2);
 }
 
+/// In full batches a message costs three tenths of a request, from its sending to its settlement.
+async fn full_batches_are_cheap(endpoint: String) {
+    let (queue, _client, _scratch) = open(&endpoint).await;
+    let before = queue.requests();
+    let hundred = (0..100_u8).map(|number| Outgoing::new(vec![number])).collect();
+    for sent in queue.send_all(&QUEUE, hundred).await {
+        sent.unwrap();
+    }
+    for _ in 0..10 {
+        let ten = queue.receive(&QUEUE, Receive::new(10, MINUTE)).await.unwrap();
+        let done = ten.into_iter().map(|it| (it.receipt, Settlement::Done)).collect();
+        for settled in queue.settle(&QUEUE, done).await {
+            settled.unwrap();
+        }
+    }
+    assert_eq!(queue.requests().total() - before.total(), 30);
+    assert_eq!(queue.receive(&QUEUE, Receive::new(1, MINUTE)).await.unwrap(), []);
+}
+
 /// The largest payload is what the queue itself takes, to the byte; one more is not even sent.
 async fn a_payload_ends_where_the_queue_ends(endpoint: String) {
     for fifo in [false, true] {
@@ -337,6 +356,7 @@ macro_rules! trials {
 fn main() -> ExitCode {
     trials![
         a_batch_has_ten_messages,
+        full_batches_are_cheap,
         a_payload_ends_where_the_queue_ends,
         a_delay_has_fifteen_minutes,
         a_duplicate_is_told_by_its_attempt_and_receipt,
