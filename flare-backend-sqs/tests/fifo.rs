@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
+use bytes::Bytes;
 use flare_backend_sqs::SqsQueue;
 use flare_core::port::{Incoming, Outgoing, Queue, QueueName, Receive, Settlement};
 use flare_testkit::{Service, Trials};
@@ -37,6 +38,22 @@ async fn put(queue: &SqsQueue, message: Outgoing) {
 async fn next(queue: &SqsQueue, visibility: Duration) -> Vec<Incoming> {
     let request = Receive::new(10, visibility).wait(Duration::from_secs(15));
     queue.receive(&SLOT, request).await.unwrap()
+}
+
+/// Receives and settles until there are `count` messages or no more come: what they say, and the attempt.
+async fn take(queue: &SqsQueue, count: usize) -> Vec<(Bytes, u32)> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        let more = next(queue, MINUTE).await;
+        if more.is_empty() {
+            break;
+        }
+        for message in more {
+            taken.push((message.payload, message.attempt));
+            queue.settle(&SLOT, vec![(message.receipt, Settlement::Done)]).await.remove(0).unwrap();
+        }
+    }
+    taken
 }
 
 fn says(messages: &[Incoming]) -> Vec<&[u8]> {
@@ -80,14 +97,8 @@ async fn equal_messages_are_all_received(endpoint: String) {
     for sender in [&queue, &other, &queue] {
         put(sender, wake_up()).await;
     }
-    let mut received = 0;
-    while received < 3 {
-        for message in next(&queue, MINUTE).await {
-            assert_eq!((&message.payload[..], message.attempt), (&b"wake up"[..], 1));
-            received += 1;
-            queue.settle(&SLOT, vec![(message.receipt, Settlement::Done)]).await.remove(0).unwrap();
-        }
-    }
+    let received = take(&queue, 3).await;
+    assert_eq!(received, vec![("wake up".into(), 1); 3]);
 }
 
 /// Groups whose names SQS would refuse are groups, too.
@@ -135,13 +146,7 @@ async fn a_delay_holds_back_its_group_alone(endpoint: String) {
         sent.unwrap();
     }
     assert_eq!(says(&next(&queue, MINUTE).await), [b"other"]);
-    let mut received = Vec::new();
-    while received.len() < 2 {
-        for message in next(&queue, MINUTE).await {
-            received.push(message.payload.clone());
-            queue.settle(&SLOT, vec![(message.receipt, Settlement::Done)]).await.remove(0).unwrap();
-        }
-    }
+    let received: Vec<Bytes> = take(&queue, 2).await.into_iter().map(|(text, _)| text).collect();
     assert_eq!(received, ["first", "second"]);
 }
 
