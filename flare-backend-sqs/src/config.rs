@@ -78,7 +78,7 @@ impl SqsConfig {
             attempts: 3,
             backoff: Duration::from_secs(1),
             message_limit: 256 << 10,
-            max_receives: 100,
+            max_receives: 1_000,
         }
     }
 
@@ -175,7 +175,8 @@ impl SqsConfig {
         self
     }
 
-    /// How often a message is received before it ends as a dead letter (100; SQS takes 1 to 1,000). With
+    /// How often a message is received before it ends as a dead letter (1,000, the most
+    /// SQS takes: a task is tried again while a store is away, which is no fault of its message). With
     /// FIFO queues at least 3: there, a delay uses up receipts.
     /// New queues are created with it; [`SqsQueue::align`](crate::SqsQueue::align) brings older ones in
     /// line.

@@ -10,7 +10,7 @@ use flare_http::auth::Tokens;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Delivery, Scope, Token};
+use crate::config::{Config, Delivery, QueueEngine, Scope, Token};
 use crate::failure::Failure;
 use crate::version;
 
@@ -33,6 +33,10 @@ fn settings(config: &Config) -> Settings {
     settings.tombstone_retention = config.repository.tombstone_retention;
     settings.dead_letter_retention = config.repository.dead_letter_retention;
     settings.drain_limit = config.worker.drain_timeout;
+    if config.queue.engine == QueueEngine::Sqs {
+        settings.slots = Some(config.queue.sqs.slots);
+        settings.placement = config.queue.sqs.placement;
+    }
     settings
 }
 

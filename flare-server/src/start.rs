@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tracing::{error, info, warn};
 
 use crate::bind::bind;
-use crate::config::{Config, Engine};
+use crate::config::{Config, Engine, QueueEngine};
 use crate::failure::{Chain, Failure};
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
@@ -169,7 +169,8 @@ fn warn_of(config: &Config) {
              (lease.engine = \"mongodb\" lets them agree)"
         );
     }
-    if shares(config.repository.engine) && !shares(config.queue.engine) && !config.worker.enable {
+    let alone = config.queue.engine == QueueEngine::Memory;
+    if shares(config.repository.engine) && alone && !config.worker.enable {
         warn!(
             "queue.engine is \"memory\" and worker.enable is false, so those who work learn of \
              changes taken here only when they look, every few seconds"

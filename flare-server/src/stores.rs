@@ -7,12 +7,13 @@ use flare_backend_memory::{MemoryBackend, MemoryConfig};
 use flare_backend_mongo::{
     MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository, MongoUpkeep,
 };
+use flare_backend_sqs::{SqsConfig, SqsQueue};
 use flare_core::port::{Part, Purpose, SystemClock, Upkeep};
 use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Mongo, Reads, Writes};
+use crate::config::{Config, Mongo, QueueEngine, Reads, Sqs, Writes};
 use crate::failure::Failure;
 
 /// All stores, each with the engine the configuration names. They have to be set up.
@@ -25,6 +26,10 @@ pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
     let mut stores = Backend::none();
     for part in Part::ALL {
         stores = match Place::of(config, part) {
+            None if part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
+                stores.queue = Some(Arc::new(on_sqs(&config.queue.sqs).await?));
+                stores
+            }
             None => stores.with(part, &memory),
             Some(place) => {
                 let connected = on_mongodb(place.config(), part).await;
@@ -93,6 +98,38 @@ async fn on_mongodb(config: MongoConfig, part: Part) -> Result<Backend, Error> {
         _ => stores.lease = Some(Arc::new(MongoLease::connect(config).await?)),
     }
     Ok(stores)
+}
+
+async fn on_sqs(table: &Sqs) -> Result<SqsQueue, Failure> {
+    SqsQueue::connect(sqs_config(table)).await.map_err(|error| match error.field_name() {
+        Some(field) if error.kind() == ErrorKind::Invalid => {
+            Failure::usage(format!("queue.sqs.{field} {}", error.detail_text()))
+        }
+        _ => Failure::new(format!("cannot use SQS as [queue.sqs] says: {error}")),
+    })
+}
+
+fn sqs_config(table: &Sqs) -> SqsConfig {
+    let limit = usize::try_from(table.message_limit).unwrap_or(usize::MAX);
+    let mut config = SqsConfig::new()
+        .prefix(&table.prefix)
+        .fifo(table.fifo)
+        .message_limit(limit)
+        .timeout(table.timeout);
+    // What is left out is the machine's to say.
+    if !table.endpoint.is_empty() {
+        config = config.endpoint(&table.endpoint);
+    }
+    if !table.region.is_empty() {
+        config = config.region(&table.region);
+    }
+    if !table.key.is_empty() {
+        config = config.credentials(&table.key, table.secret.expose_secret());
+    }
+    if !table.assume_role.is_empty() {
+        config = config.assume_role(&table.assume_role);
+    }
+    config
 }
 
 /// A table about MongoDB, with its name.

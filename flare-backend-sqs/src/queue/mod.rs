@@ -25,6 +25,8 @@ use crate::{SqsConfig, SqsRequests, codec, error};
 use fifo::Ids;
 use held::Held;
 
+/// Slots that suit it: each is a queue with a request waiting at it, which costs.
+const SLOTS: u32 = 64;
 /// Messages per request.
 const MAX_BATCH: usize = 10;
 /// The longest delay of a message.
@@ -77,7 +79,7 @@ impl Queue for SqsQueue {
         let (limit, fifo) = (self.connection.message_limit, self.connection.names.fifo());
         let limit = if fifo { limit - codec::DELAY_DIGITS } else { limit };
         let mut facts = QueueFacts::new(MAX_BATCH, MAX_DELAY, codec::max_payload(limit));
-        facts.ordered = fifo;
+        (facts.ordered, facts.slots) = (fifo, SLOTS);
         facts
     }
 

@@ -47,6 +47,7 @@ pub(super) fn check(config: &Config) -> Checked {
     ] {
         mongodb(name, table)?;
     }
+    config.queue.sqs.check()?;
     idle(config)?;
     contradictions(config)?;
     networks(&config.delivery.guard)?;
@@ -194,15 +195,15 @@ fn tokens(tokens: &[Token]) -> Checked {
     Ok(())
 }
 
-fn number(key: &str, value: u32, least: u32, most: u32) -> Checked {
+pub(super) fn number(key: &str, value: u32, least: u32, most: u32) -> Checked {
     within(key, value, least, most, |value| value.to_string())
 }
 
-fn size(key: &str, value: u64, least: u64, most: u64) -> Checked {
+pub(super) fn size(key: &str, value: u64, least: u64, most: u64) -> Checked {
     within(key, value, least, most, format_size)
 }
 
-fn time(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
+pub(super) fn time(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
     within(key, value, least, most, format_duration)
 }
 

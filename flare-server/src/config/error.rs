@@ -58,7 +58,8 @@ impl std::error::Error for ConfigError {}
 
 /// Whether a key's value is a secret, or has one in it.
 fn is_secret(key: &str) -> bool {
-    key.starts_with("http.auth") || key.ends_with(".uri") || key.ends_with(".password")
+    key.starts_with("http.auth")
+        || [".uri", ".password", ".secret"].iter().any(|name| key.ends_with(name))
 }
 
 /// Serde's words, which are for programmers and may quote the value, as a reason.

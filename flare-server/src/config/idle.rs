@@ -4,17 +4,16 @@
 use flare_core::port::Part;
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, Engine};
+use super::{Config, ConfigError, Engine, QueueEngine};
 
 /// Refuses settings of engines that are not in use.
 pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     let Config { repository, queue, lease, .. } = config;
     let waking = [Part::Queue, Part::Lease].map(|part| config.mongodb(part));
     let wakes = waking.into_iter().flatten().any(|table| std::ptr::eq(table, &repository.mongodb));
-    let in_mongodb = |engine: Engine| engine == Engine::MongoDb;
 
     let mut idle = Vec::new();
-    if in_mongodb(repository.engine) {
+    if repository.engine == Engine::MongoDb {
         idle.push(("repository.memory", "repository.engine is \"mongodb\"".to_owned()));
     } else if !wakes {
         idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
@@ -23,15 +22,18 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
         let reason = "no queue and no leases are kept there".to_owned();
         idle.push(("repository.mongodb.poll-every", reason));
     }
-    for (name, part, engine, table) in [
-        ("queue.mongodb", "queue", queue.engine, &queue.mongodb),
-        ("lease.mongodb", "lease", lease.engine, &lease.mongodb),
+    for (name, part, table) in [
+        ("queue.mongodb", Part::Queue, &queue.mongodb),
+        ("lease.mongodb", Part::Lease, &lease.mongodb),
     ] {
-        if !in_mongodb(engine) {
+        if config.mongodb(part).is_none() {
             idle.push((name, format!("{part}.engine is not \"mongodb\"")));
         } else if table.is_inherited() {
             idle.push((name, format!("without {name}.uri all of repository.mongodb is used")));
         }
+    }
+    if queue.engine != QueueEngine::Sqs {
+        idle.push(("queue.sqs", "queue.engine is not \"sqs\"".to_owned()));
     }
     let unreadable =
         |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());

@@ -12,6 +12,7 @@ mod log;
 mod mongo;
 mod secret;
 mod sections;
+mod sqs;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +23,10 @@ pub use http::{Auth, Http, Scope, Server, Token};
 pub use layers::Layers;
 pub use log::{Format, Level, Log, Output};
 pub use mongo::{Mongo, Reads, Writes};
-pub use sections::{Delivery, Engine, Lease, Memory, Networks, Queue, Repository, Worker};
+pub use sections::{
+    Delivery, Engine, Lease, Memory, Networks, Queue, QueueEngine, Repository, Worker,
+};
+pub use sqs::Sqs;
 
 /// Everything the server can be told. Every key has a default.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

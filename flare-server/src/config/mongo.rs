@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::secret::{mask_uri, masked, masked_uri, secret};
-use super::{Config, Engine};
+use super::{Config, Engine, QueueEngine};
 
 /// A table named `mongodb`.
 ///
@@ -121,18 +121,20 @@ impl Config {
 
     /// The same, with the name of its table.
     pub fn mongodb_table(&self, part: Part) -> Option<(&'static str, &Mongo)> {
-        let (engine, name, own) = match part {
+        let Self { repository, queue, lease, .. } = self;
+        let (used, name, own) = match part {
             Part::Repository => {
-                (self.repository.engine, "repository.mongodb", &self.repository.mongodb)
+                let used = repository.engine == Engine::MongoDb;
+                (used, "repository.mongodb", &repository.mongodb)
             }
-            Part::Queue => (self.queue.engine, "queue.mongodb", &self.queue.mongodb),
-            _ => (self.lease.engine, "lease.mongodb", &self.lease.mongodb),
+            Part::Queue => (queue.engine == QueueEngine::MongoDb, "queue.mongodb", &queue.mongodb),
+            _ => (lease.engine == Engine::MongoDb, "lease.mongodb", &lease.mongodb),
         };
         let table = match own.is_inherited() {
             true => ("repository.mongodb", &self.repository.mongodb),
             false => (name, own),
         };
-        (engine == Engine::MongoDb).then_some(table)
+        used.then_some(table)
     }
 }
 

@@ -7,7 +7,7 @@ use flare_backend_memory::MemoryConfig;
 use flare_core::pipeline::Settings;
 use serde::{Deserialize, Serialize};
 
-use super::Mongo;
+use super::{Mongo, Sqs};
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +18,19 @@ pub enum Engine {
     Memory,
     /// In a MongoDB database, for any number of processes.
     MongoDb,
+}
+
+/// A kind of queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueEngine {
+    /// In this process, and gone with it.
+    #[default]
+    Memory,
+    /// In a MongoDB database, for any number of processes.
+    MongoDb,
+    /// On Amazon SQS, for any number of processes.
+    Sqs,
 }
 
 /// `[repository]`
@@ -71,14 +84,17 @@ impl Default for Memory {
 #[serde(deny_unknown_fields, default)]
 pub struct Queue {
     /// The kind of queue.
-    pub engine: Engine,
+    pub engine: QueueEngine,
     /// Where MongoDB is, if not where the repository's is.
     pub mongodb: Mongo,
+    /// Where SQS is.
+    pub sqs: Sqs,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { engine: Engine::default(), mongodb: Mongo::inherited() }
+        let (engine, mongodb) = (QueueEngine::default(), Mongo::inherited());
+        Self { engine, mongodb, sqs: Sqs::default() }
     }
 }
 
