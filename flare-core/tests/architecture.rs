@@ -163,6 +163,29 @@ fn every_crate_opts_into_the_workspace_s_lints_and_metadata() {
     }
 }
 
+/// The entries of a list in the workspace's manifest.
+fn listed(name: &str) -> BTreeSet<String> {
+    let manifest = text(&root().join("Cargo.toml"));
+    let line = manifest.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let list = line.trim_start_matches([' ', '=', '[']).trim_end_matches(']');
+    list.split(", ").map(|entry| entry.trim_matches('"').to_owned()).collect()
+}
+
+#[test]
+fn only_what_needs_protoc_is_left_out_of_a_plain_build() {
+    const NEEDS_PROTOC: &str = "flare-backend-etcd";
+    let (all, plain) = (listed("members"), listed("default-members"));
+    let left_out: Vec<_> = all.difference(&plain).collect();
+    assert_eq!(left_out, [NEEDS_PROTOC]);
+    assert!(plain.is_subset(&all));
+    for member in plain {
+        let manifest = text(&root().join(&member).join("Cargo.toml"));
+        let needs =
+            |line: &str| line.starts_with(NEEDS_PROTOC) && !line.contains("optional = true");
+        assert!(!manifest.lines().any(needs), "{member} cannot be built without protoc");
+    }
+}
+
 #[test]
 fn every_source_file_says_what_it_is_for() {
     for file in files(&root(), &[".rs"]) {

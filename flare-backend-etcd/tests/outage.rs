@@ -1,0 +1,306 @@
+//! Members that are killed, restarted, cut their history, lose their data or ask who we are, on
+//! clusters of the trials' own: calls and watches go on, and nothing is lost, doubled or made up.
+
+#![allow(clippy::disallowed_methods, reason = "a real server's time passes only by waiting")]
+#![allow(clippy::print_stderr, reason = "what was measured is worth a line")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use etcd_client::{Client, ConnectOptions, Permission, PermissionType};
+use flare_backend_etcd::{EtcdConfig, EtcdLease};
+use flare_core::ErrorKind;
+use flare_core::port::{EventKind, Expect, Lease, StoreRevision, Write, Written};
+use flare_testkit::{Clause, Fixture, Service, Subject, Trials, lease};
+use futures::StreamExt;
+use futures::future::join_all;
+use support::made;
+use support::own_cluster::OwnCluster;
+use tokio::time::sleep;
+
+/// etcd gives leases their whole time again when the leader changes, so that nobody loses one for
+/// want of somebody to ask. Then they live longer, and this clause is not about that.
+const NOT_WHILE_LEADERS_CHANGE: &str = "l1_a_lease_lives_not_much_longer";
+
+fn main() -> ExitCode {
+    Trials::on(Service::Etcd)
+        .test("every_clause_holds_while_leaders_are_killed", |_| {
+            clauses_while_leaders_are_killed(|clause| !clause.name.starts_with("l8"))
+        })
+        .test("no_history_has_a_gap_while_leaders_are_killed", |_| {
+            clauses_while_leaders_are_killed(|clause| clause.name.starts_with("l8"))
+        })
+        .test("a_watch_misses_nothing_while_members_are_killed", watch_while_members_are_killed)
+        .test("after_a_restart_the_same_client_goes_on", after_a_restart)
+        .test("history_that_was_cut_ends_a_watch", history_that_was_cut)
+        .test("a_store_that_lost_everything_ends_a_watch", a_store_that_lost_everything)
+        .test("who_we_are_is_checked_and_told_again", who_we_are)
+        .run()
+}
+
+fn patient(cluster: &OwnCluster) -> EtcdConfig {
+    EtcdConfig::new(&cluster.endpoints)
+        .timeout(Duration::from_secs(30))
+        .member_timeout(Duration::from_secs(3))
+}
+
+async fn connect(config: EtcdConfig) -> EtcdLease {
+    EtcdLease::connect(config).await.expect("the cluster is there")
+}
+
+struct OnCluster {
+    config: EtcdConfig,
+}
+
+#[async_trait]
+impl Fixture for OnCluster {
+    type Port = dyn Lease;
+    type Guard = ();
+
+    async fn open(&self) -> (Arc<dyn Lease>, ()) {
+        (Arc::new(connect(self.config.clone()).await), ())
+    }
+
+    /// Long enough for an election.
+    fn tick(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+}
+
+async fn clauses_while_leaders_are_killed(wanted: fn(&Clause<dyn Lease>) -> bool) {
+    let cluster = OwnCluster::start(3).await;
+    let over = AtomicBool::new(false);
+    let clauses = lease::CLAUSES.iter().filter(|clause| wanted(clause));
+    let clauses: Vec<_> = clauses.filter(|it| it.name != NOT_WHILE_LEADERS_CHANGE).collect();
+    let trying = async {
+        let tasks = clauses.iter().map(|clause| {
+            let config = patient(&cluster).prefix(format!("{}/", clause.name));
+            let run = clause.run;
+            tokio::spawn(async move {
+                let (subject, ()) = Subject::open(OnCluster { config }).await;
+                run(subject).await;
+            })
+        });
+        let results = join_all(tasks).await;
+        over.store(true, Ordering::Relaxed);
+        results
+    };
+    let killing = async {
+        let mut killed = 0;
+        // Not more, as leases start anew each time, and some clauses wait for their end.
+        while killed < 2 && !over.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(1500)).await;
+            let leader = cluster.leader().await;
+            cluster.kill(leader).await;
+            killed += 1;
+            sleep(Duration::from_secs(4)).await;
+            cluster.revive(leader).await;
+        }
+        killed
+    };
+    let (results, killed) = tokio::join!(trying, killing);
+    assert!(killed > 0);
+    eprintln!("{} clauses, {killed} leaders killed", clauses.len());
+    let broken: Vec<_> =
+        clauses.iter().zip(results).filter(|(_, result)| result.is_err()).collect();
+    assert!(broken.is_empty(), "{broken:?}");
+}
+
+async fn watch_while_members_are_killed(_: String) {
+    let cluster = OwnCluster::start(3).await;
+    let config = EtcdConfig::new(&cluster.endpoints);
+    let (here, there) = (connect(config.clone()).await, connect(config).await);
+    let from = here.list("").await.expect("it is listed").revision;
+
+    let over = AtomicBool::new(false);
+    let writing = async {
+        let (mut accepted, mut longest) = (BTreeMap::new(), Duration::ZERO);
+        for round in 0.. {
+            let is_over = over.load(Ordering::Relaxed);
+            let (key, value) = (if is_over { "last" } else { "key" }, round.to_string());
+            let began = Instant::now();
+            let written = there.write(Write::new(key, value.clone())).await;
+            longest = longest.max(began.elapsed());
+            match written {
+                Ok(Written::At(revision)) => {
+                    accepted.insert(revision, value);
+                    if is_over {
+                        break;
+                    }
+                }
+                Ok(met) => panic!("nothing was expected, and yet: {met:?}"),
+                Err(error) => assert!(error.is_temporary(), "{error:?}"),
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        (accepted, longest)
+    };
+    let watching = async {
+        let mut watch = here.watch("", from);
+        let mut given = Vec::new();
+        loop {
+            let event = watch.next().await.expect("a watch goes on").expect("an outage is no end");
+            let EventKind::Written(entry) = event.kind else { panic!("nothing was deleted") };
+            given.push((event.revision, String::from_utf8_lossy(&entry.value).into_owned()));
+            if event.key == "last" {
+                return given;
+            }
+        }
+    };
+    let killing = async {
+        for member in [0, 1, 2] {
+            sleep(Duration::from_millis(500)).await;
+            cluster.kill(member).await;
+            sleep(Duration::from_secs(2)).await;
+            cluster.revive(member).await;
+        }
+        sleep(Duration::from_millis(500)).await;
+        over.store(true, Ordering::Relaxed);
+    };
+    let ((mut accepted, longest), given, ()) = tokio::join!(writing, watching, killing);
+
+    let (count, all) = (accepted.len(), given.len());
+    eprintln!("{count} writes accepted, {all} changes given, the longest call took {longest:?}");
+    assert!(count > 50, "{count} writes were accepted");
+    // Nobody else writes there, so revisions have no gaps.
+    for (expected, (revision, value)) in (from.get() + 1..).zip(given) {
+        assert_eq!(revision.get(), expected, "each change is given, and given once");
+        if let Some(accepted) = accepted.remove(&revision) {
+            assert_eq!(value, accepted);
+        }
+    }
+    assert!(accepted.is_empty(), "accepted and never seen: {accepted:?}");
+    assert!(longest < Duration::from_secs(10), "a call of 2 s took {longest:?}");
+}
+
+async fn after_a_restart(_: String) {
+    let cluster = OwnCluster::start(1).await;
+    let lease = connect(EtcdConfig::new(&cluster.endpoints)).await;
+    let grant = lease.grant(Duration::from_secs(120)).await.expect("it is granted");
+    let first = made(lease.write(Write::new("key", "1").lease(grant.id)).await.expect("written"));
+    let mut watch = lease.watch("", first);
+    for round in 2..4 {
+        cluster.kill(0).await;
+        let error = lease.keep_alive(grant.id).await.expect_err("there is nobody");
+        assert!(error.is_temporary(), "{error}");
+        cluster.revive(0).await;
+        assert_eq!(lease.keep_alive(grant.id).await.expect("it is kept"), grant);
+        let write = Write::new("key", round.to_string()).lease(grant.id);
+        let written = made(lease.write(write).await.expect("it is written"));
+        let event = watch.next().await.expect("a watch goes on").expect("a restart is no end");
+        assert_eq!(event.revision, written);
+    }
+}
+
+async fn history_that_was_cut(_: String) {
+    let cluster = OwnCluster::start(1).await;
+    let lease = connect(EtcdConfig::new(&cluster.endpoints)).await;
+    let mut raw = Client::connect(&cluster.endpoints, None).await.expect("it is there");
+    let first = made(lease.write(Write::new("key", "1")).await.expect("it is written"));
+    let mut watch = lease.watch("", first);
+    let second = made(lease.write(Write::new("key", "2")).await.expect("it is written"));
+    assert_eq!(watch.next().await.expect("it goes on").expect("it is told").revision, second);
+    let deleted = made(lease.delete("key", Expect::Anything).await.expect("deleted"));
+    let last = made(lease.write(Write::new("other", "3")).await.expect("it is written"));
+
+    // One that has what was cut goes on.
+    for expected in [deleted, last] {
+        assert_eq!(watch.next().await.expect("it goes on").expect("it is told").revision, expected);
+    }
+    raw.compact(deleted.get() as i64, None).await.expect("it is cut");
+    let next = made(lease.write(Write::new("other", "4")).await.expect("it is written"));
+    assert_eq!(watch.next().await.expect("it goes on").expect("it is told").revision, next);
+
+    // One that lacks some of it is told so, also if all it lacks is what history was cut at.
+    for from in [first, second] {
+        let mut late = lease.watch("", from);
+        let error = late.next().await.expect("it is told").expect_err("there is a gap");
+        assert_eq!(error.kind(), ErrorKind::Compacted, "{error}");
+        assert!(late.next().await.is_none(), "it has ended");
+    }
+    let mut after = lease.watch("", deleted);
+    assert_eq!(after.next().await.expect("it goes on").expect("it is told").revision, last);
+}
+
+async fn a_store_that_lost_everything(_: String) {
+    let cluster = OwnCluster::start(1).await;
+    let lease = connect(patient(&cluster)).await;
+    for round in 0..20 {
+        made(lease.write(Write::new("key", round.to_string())).await.expect("it is written"));
+    }
+    let mut watch = lease.watch("", StoreRevision::new(1));
+    for _ in 0..20 {
+        watch.next().await.expect("a watch goes on").expect("it is told");
+    }
+    cluster.lose_everything().await;
+    let error = watch.next().await.expect("it is told").expect_err("what it saw never happened");
+    assert_eq!(error.kind(), ErrorKind::Compacted, "{error}");
+    assert!(watch.next().await.is_none(), "it has ended");
+    // The client itself goes on.
+    assert!(lease.list("").await.expect("it is listed").entries.is_empty());
+}
+
+/// Lets only `root` do everything, and `flare` what is under `flare/`.
+async fn ask_who_we_are(cluster: &OwnCluster) {
+    let mut raw = Client::connect(&cluster.endpoints, None).await.expect("it is there");
+    raw.user_add("root", "root", None).await.expect("a user is added");
+    raw.role_add("root").await.expect("a role is added");
+    raw.user_grant_role("root", "root").await.expect("it is granted");
+    raw.user_add("flare", "right", None).await.expect("a user is added");
+    raw.role_add("flare").await.expect("a role is added");
+    let ours = Permission::new(PermissionType::Readwrite, "flare/").with_prefix();
+    raw.role_grant_permission("flare", ours).await.expect("it is granted");
+    raw.user_grant_role("flare", "flare").await.expect("it is granted");
+    raw.auth_enable().await.expect("it is enabled");
+}
+
+async fn who_we_are(_: String) {
+    let cluster = OwnCluster::start(1).await;
+    let config = || patient(&cluster);
+    let nobody = EtcdLease::connect(config().user("flare", "right")).await;
+    let nobody = nobody.expect_err("nobody is asked there yet");
+    assert_eq!(nobody.kind(), ErrorKind::Denied);
+    assert!(nobody.to_string().contains("authentication is not enabled"), "{nobody}");
+    ask_who_we_are(&cluster).await;
+
+    for (wrong, said) in [
+        (config().user("flare", "wrong"), "invalid user ID or password"),
+        (config().user("somebody", "right"), "invalid user ID or password"),
+        (config(), "user name is empty"),
+        (config().user("flare", "right").prefix("other/"), "permission denied"),
+    ] {
+        let error = EtcdLease::connect(wrong).await.expect_err("it is refused");
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+
+    let lease = connect(config().user("flare", "right")).await;
+    let grant = lease.grant(Duration::from_secs(120)).await.expect("it is granted");
+    let first = made(lease.write(Write::new("key", "1").lease(grant.id)).await.expect("written"));
+    let mut watch = lease.watch("", first);
+    for round in 2..4 {
+        // Tokens do not outlive the server.
+        cluster.kill(0).await;
+        cluster.revive(0).await;
+        let write = Write::new("key", round.to_string()).lease(grant.id);
+        let written = made(lease.write(write).await.expect("it signs in again"));
+        lease.keep_alive(grant.id).await.expect("it signs in again");
+        let event = watch.next().await.expect("a watch goes on").expect("it signs in again");
+        assert_eq!(event.revision, written);
+    }
+
+    let root = ConnectOptions::new().with_user("root", "root");
+    let mut root = Client::connect(&cluster.endpoints, Some(root)).await.expect("root may");
+    root.user_revoke_role("flare", "flare").await.expect("it is revoked");
+    let error = lease.get("key").await.expect_err("it may not any more");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    let error = lease.watch("", first).next().await.expect("it is told").expect_err("it may not");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+}
