@@ -81,6 +81,11 @@ impl Members {
         &self.members[index % self.members.len()].url
     }
 
+    /// How long a call may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// How long one member may take.
     pub(crate) fn per_member(&self) -> Duration {
         self.per_member
@@ -134,8 +139,10 @@ impl Members {
                 Next::Stop => return Err(failure.error),
                 Next::SignIn if signed_in => return Err(failure.error),
                 Next::SignIn => {
+                    // The same member: the others' tokens may be as old.
                     self.forget(index);
                     signed_in = true;
+                    continue;
                 }
                 Next::InDoubt => in_doubt = effect == Effect::Some,
                 Next::Elsewhere => {}

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
             clauses_while_leaders_are_killed(|clause| clause.name.starts_with("l8"))
         })
         .test("a_watch_misses_nothing_while_members_are_killed", watch_while_members_are_killed)
+        .test("without_a_majority_calls_end_in_time_and_go_on_with_one", without_a_majority)
         .test("after_a_restart_the_same_client_goes_on", after_a_restart)
         .test("history_that_was_cut_ends_a_watch", history_that_was_cut)
         .test("a_store_that_lost_everything_ends_a_watch", a_store_that_lost_everything)
@@ -178,6 +179,45 @@ async fn watch_while_members_are_killed(_: String) {
     }
     assert!(accepted.is_empty(), "accepted and never seen: {accepted:?}");
     assert!(longest < Duration::from_secs(10), "a call of 2 s took {longest:?}");
+}
+
+/// The one member that is left answers, but it cannot know what is true.
+async fn without_a_majority(_: String) {
+    let cluster = OwnCluster::start(3).await;
+    let lease = connect(EtcdConfig::new(&cluster.endpoints)).await;
+    let first = made(lease.write(Write::new("key", "1")).await.expect("it is written"));
+    let mut watch = lease.watch("", first);
+    for member in [0, 1] {
+        cluster.kill(member).await;
+    }
+    for _ in 0..5 {
+        let began = Instant::now();
+        let errors = [
+            lease.list("").await.expect_err("nobody knows"),
+            lease.write(Write::new("key", "lost")).await.expect_err("nobody agrees"),
+        ];
+        for error in errors {
+            assert!(error.is_temporary(), "{error}");
+        }
+        // Two calls of 2 s each, on a busy machine.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+    for member in [0, 1] {
+        cluster.revive(member).await;
+    }
+    let last = loop {
+        match lease.write(Write::new("last", "2")).await {
+            Ok(written) => break made(written),
+            Err(error) => assert!(error.is_temporary(), "{error}"),
+        }
+    };
+    // What was in doubt may have been made since, each once.
+    let mut seen = first;
+    while seen < last {
+        let event = watch.next().await.expect("a watch goes on").expect("an outage is no end");
+        assert_eq!(event.revision.get(), seen.get() + 1, "each change is given, and given once");
+        seen = event.revision;
+    }
 }
 
 async fn after_a_restart(_: String) {

@@ -165,7 +165,7 @@ impl Watch {
 
     /// Waits for what a member says. One that says nothing, asked, is given up.
     async fn listen(&mut self, mut line: Line) -> Answer<()> {
-        let patience = self.members.per_member() * 2u32.pow(self.silences.min(MOST_DOUBLINGS));
+        let patience = self.members.timeout() * 2u32.pow(self.silences.min(MOST_DOUBLINGS));
         let said = tokio::select! {
             biased;
             said = line.answers.message() => Some(heard(said)?),
