@@ -10,5 +10,7 @@ pub mod pipeline;
 pub mod port;
 pub mod upkeep;
 
+#[doc(hidden)]
+pub use app::Script;
 pub use app::{Backend, Flare, FlareBuilder, NodeReport, Runtime};
 pub use error::{Error, ErrorKind, Result, Retry};

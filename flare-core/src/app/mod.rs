@@ -9,6 +9,7 @@ mod flare;
 mod node;
 mod removal;
 mod runtime;
+mod scripted;
 mod status;
 mod subscriptions;
 
@@ -17,3 +18,5 @@ pub use builder::FlareBuilder;
 pub use flare::Flare;
 pub use node::NodeReport;
 pub use runtime::Runtime;
+#[doc(hidden)]
+pub use scripted::Script;

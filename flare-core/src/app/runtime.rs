@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{Instrument, debug_span, info, warn};
 
+use super::scripted::{Script, follow};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::jobs;
 use crate::pipeline::lanes::Lanes;
-use crate::pipeline::ownership::own_all_slots;
+use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::partition::partition;
 use crate::pipeline::reconcile::reconcile;
 use crate::pipeline::spread::spread_tasks;
@@ -33,6 +36,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub struct Runtime {
     context: Arc<Context>,
 }
+
+/// Where a runtime learns which slots are its own.
+type Changes = mpsc::Sender<OwnershipChange>;
 
 /// Says that a runtime runs, for as long as it does.
 struct Running<'a>(&'a Context);
@@ -58,8 +64,30 @@ impl Runtime {
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
     /// within the drain limit and gives its lanes back.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
+        let own = |context, changes, stop| own_all_slots(context, changes, stop).boxed();
+        self.run_owning(own, shutdown).await
+    }
+
+    /// As [`run`](Self::run), with slots granted and taken away by a test.
+    #[doc(hidden)]
+    pub async fn run_scripted(
+        self,
+        script: mpsc::Receiver<Script>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<()> {
+        let own = |context, changes, stop| follow(script, context, changes, stop).boxed();
+        self.run_owning(own, shutdown).await
+    }
+
+    async fn run_owning(
+        self,
+        own: impl FnOnce(Arc<Context>, Changes, Stop) -> BoxFuture<'static, ()>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<()> {
         let (stopper, stop) = stop();
-        let mut loops = self.start(&stop);
+        let (changes, ownership) = mpsc::channel(4);
+        let mut loops = self.start(&stop, ownership);
+        loops.spawn(own(Arc::clone(&self.context), changes, stop.clone()));
         // Also when this future is dropped.
         let _running = Running::new(&self.context);
         info!("flare runs");
@@ -92,7 +120,7 @@ impl Runtime {
         outcome
     }
 
-    fn start(&self, stop: &Stop) -> JoinSet<()> {
+    fn start(&self, stop: &Stop, ownership: mpsc::Receiver<OwnershipChange>) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         let context = || Arc::clone(&self.context);
         let partitions = Source::new(context(), QueueName::Partition);
@@ -125,8 +153,6 @@ impl Runtime {
         loops.spawn(crate::pipeline::meter::sample(context(), stop.clone()));
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));
-        let (changes, ownership) = mpsc::channel(4);
-        loops.spawn(own_all_slots(context(), changes, stop.clone()));
         loops.spawn(Lanes::new(context()).run(ownership));
         loops
     }

@@ -4,7 +4,7 @@
 //!    anything changed. The document is *undispatched* from then on.
 //! 2. `partition`: finds the partitions of the document's resource.
 //! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
-//! 4. `lanes` and `lane`: the owner of a lane (`ownership`) loads its due rows, composes
+//! 4. `lanes` and `lane`: the owner of a lane (`ownership`, `term`) loads its due rows, composes
 //!    the request (`compose`, `sign`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
 //!
@@ -37,10 +37,12 @@ pub(crate) mod restore;
 pub(crate) mod retire;
 pub(crate) mod settings;
 pub(crate) mod sign;
+pub(crate) mod slots;
 pub(crate) mod spread;
 pub(crate) mod stage;
 pub(crate) mod stop;
 pub(crate) mod task;
+pub(crate) mod term;
 pub(crate) mod wake;
 
 pub use event::{Event, EventKind, Told};

@@ -2,7 +2,6 @@
 //! Without a cluster one lease covers all slots.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -10,11 +9,12 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 use super::context::Context;
+use super::slots::Slots;
 use super::stage::{chain, pause_after};
 use super::stop::Stop;
+use super::term::{Term, Trust};
 use crate::error::Result;
-use crate::model::{Tenure, Timestamp};
-use crate::port::{Clock, Expect, LeaseGrant, LeaseId, Write, Written};
+use crate::port::{Expect, LeaseGrant, LeaseId, Write, Written};
 
 /// The key whose holder works all slots.
 const KEY: &str = "flare/owner";
@@ -22,66 +22,18 @@ const KEY: &str = "flare/owner";
 /// A change of what this runtime may work.
 #[derive(Debug)]
 pub(crate) enum OwnershipChange {
-    /// These slots are this runtime's.
+    /// These slots are this runtime's, under an epoch greater than any they had before.
     Granted(Term),
-    /// They are to be given up. Whoever works them finishes, and says so by dropping the sender.
-    Released(oneshot::Sender<()>),
-    /// They are somebody else's, perhaps: requests in flight are dropped at once.
-    Lost,
+    /// These are to be given up. Whoever works them finishes, and says so by dropping the sender.
+    Released { slots: Slots, done: oneshot::Sender<()> },
+    /// These are somebody else's, perhaps: requests in flight are dropped at once.
+    Lost { slots: Slots },
 }
 
-/// The time during which slots are this runtime's.
-#[derive(Debug, Clone)]
-pub(crate) struct Term {
-    /// Which slots.
-    pub(crate) slots: std::ops::Range<u32>,
-    /// Since when, under which epoch.
-    pub(crate) tenure: Tenure,
-    /// How far the store's clock is ahead of ours, in nanoseconds.
-    ahead: i64,
-    trust: Arc<Trust>,
-}
-
-impl Term {
-    /// Store time, as well as it can be told from here.
-    pub(crate) fn store_time(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(now.unix_nanos().saturating_add(self.ahead))
-    }
-
-    /// Our time for a store time.
-    pub(crate) fn local_time(&self, store: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(store.unix_nanos().saturating_sub(self.ahead))
-    }
-
-    /// Whether the slots are certainly still ours: only then may a send start.
-    pub(crate) fn is_trusted(&self, clock: &dyn Clock) -> bool {
-        self.trust.left(clock) > Duration::ZERO
-    }
-}
-
-/// Until when a lease cannot have lapsed, by the monotonic clock.
-#[derive(Debug)]
-struct Trust(AtomicU64);
-
-impl Trust {
-    /// A grant that was asked for at `asked`: counted from before the request, with a margin.
-    fn new(grant: &LeaseGrant, asked: Duration) -> Self {
-        Self(AtomicU64::new(Self::end(grant, asked)))
-    }
-
-    fn prolong(&self, grant: &LeaseGrant, asked: Duration) {
-        self.0.store(Self::end(grant, asked), Ordering::Release);
-    }
-
-    fn end(grant: &LeaseGrant, asked: Duration) -> u64 {
-        let trusted = asked + grant.ttl * 3 / 4;
-        u64::try_from(trusted.as_nanos()).unwrap_or(u64::MAX)
-    }
-
-    fn left(&self, clock: &dyn Clock) -> Duration {
-        let end = Duration::from_nanos(self.0.load(Ordering::Acquire));
-        end.saturating_sub(clock.monotonic())
-    }
+/// Until when a lease that was asked for at `asked` cannot have lapsed: counted from before the
+/// request, with a margin.
+fn trusted_until(grant: &LeaseGrant, asked: Duration) -> Duration {
+    asked + grant.ttl * 3 / 4
 }
 
 /// Holds all slots with one lease, taking them over once nobody else does.
@@ -98,10 +50,10 @@ pub(crate) async fn own_all_slots(
             taken = take_over(&context) => taken,
         };
         match term {
-            Ok(Some((term, lease))) => {
+            Ok(Some(held)) => {
                 failures = 0;
-                info!(epoch = %term.tenure.epoch, "took over all lanes");
-                hold(&context, &changes, term, lease, &mut stop).await;
+                info!(epoch = %held.term.tenure.epoch, "took over all lanes");
+                hold(&context, &changes, held, &mut stop).await;
             }
             Ok(None) => failures = 0,
             Err(error) => {
@@ -118,12 +70,19 @@ pub(crate) async fn own_all_slots(
     }
 }
 
+/// The lease this runtime has, and what it may work with it.
+struct Hold {
+    term: Term,
+    trust: Arc<Trust>,
+    lease: LeaseId,
+}
+
 /// Tries to become the owner; waits a while if somebody else is.
-async fn take_over(context: &Context) -> Result<Option<(Term, LeaseId)>> {
+async fn take_over(context: &Context) -> Result<Option<Hold>> {
     let asked = context.clock.monotonic();
     let grant = context.lease.grant(context.settings.lease_ttl).await?;
     match try_take(context, &grant, asked).await {
-        Ok(Some(term)) => Ok(Some((term, grant.id))),
+        Ok(Some(held)) => Ok(Some(held)),
         other => {
             // Not ours to keep; if this fails too, the lease lapses by itself.
             if let Err(error) = context.lease.revoke(grant.id).await {
@@ -140,19 +99,18 @@ async fn take_over(context: &Context) -> Result<Option<(Term, LeaseId)>> {
     }
 }
 
-async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Result<Option<Term>> {
+async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Result<Option<Hold>> {
     let write = Write::new(KEY, "").lease(grant.id).expect(Expect::Absent);
     let Written::At(_) = context.lease.write(write).await? else {
         return Ok(None);
     };
     let before = context.now();
     let drawn = context.repository.next_epoch().await?;
-    let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
-    Ok(Some(Term {
-        slots: 0..context.slots,
-        tenure,
-        ahead: drawn.at.unix_nanos().saturating_sub(before.unix_nanos()),
-        trust: Arc::new(Trust::new(grant, asked)),
+    let trust = Arc::new(Trust::until(trusted_until(grant, asked)));
+    Ok(Some(Hold {
+        term: Term::new((0..context.slots).collect(), drawn, before, Arc::clone(&trust)),
+        trust,
+        lease: grant.id,
     }))
 }
 
@@ -177,12 +135,11 @@ async fn wait_for_owner(context: &Context) -> Result<()> {
 async fn hold(
     context: &Context,
     changes: &mpsc::Sender<OwnershipChange>,
-    term: Term,
-    lease: LeaseId,
+    held: Hold,
     stop: &mut Stop,
 ) {
-    let trust = Arc::clone(&term.trust);
-    let epoch = term.tenure.epoch;
+    let Hold { term, trust, lease } = held;
+    let (epoch, slots) = (term.tenure.epoch, term.slots.clone());
     if changes.send(OwnershipChange::Granted(term)).await.is_err() {
         return;
     }
@@ -193,17 +150,18 @@ async fn hold(
     };
     if stopped {
         let (done, drained) = oneshot::channel();
-        if changes.send(OwnershipChange::Released(done)).await.is_ok() {
+        let release = OwnershipChange::Released { slots: slots.clone(), done };
+        if changes.send(release).await.is_ok() {
             // Lanes finish what is in flight; the lease has to live as long.
             tokio::select! {
                 biased;
                 _ = drained => {}
                 () = keep_alive(context, lease, &trust) => {
-                    let _ = changes.send(OwnershipChange::Lost).await;
+                    let _ = changes.send(OwnershipChange::Lost { slots }).await;
                 }
             }
         }
-    } else if changes.send(OwnershipChange::Lost).await.is_err() {
+    } else if changes.send(OwnershipChange::Lost { slots }).await.is_err() {
         return;
     }
     if let Err(error) = context.lease.revoke(lease).await {
@@ -229,7 +187,7 @@ async fn keep_alive(context: &Context, lease: LeaseId, trust: &Trust) {
             () = context.sleep(trust.left(&*context.clock)) => continue,
         };
         match prolonged {
-            Ok(grant) => trust.prolong(&grant, asked),
+            Ok(grant) => trust.prolong(trusted_until(&grant, asked)),
             Err(error) if error.is_temporary() => {
                 warn!(error = %chain(&error), "could not prolong the lease, will retry");
             }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
 use super::context::Context;
-use super::ownership::Term;
 use super::stop::Stop;
+use super::term::Term;
 use crate::model::{LaneId, Resource, Subscription};
 
 pub(crate) use courier::run;

@@ -1,0 +1,65 @@
+//! Takes a test's script of slots granted and taken away; gives the lanes what a cluster would say.
+//! No part of the interface: a host has its slots by lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tracing::warn;
+
+use crate::error::Result;
+use crate::pipeline::context::Context;
+use crate::pipeline::ownership::OwnershipChange;
+use crate::pipeline::stage::chain;
+use crate::pipeline::stop::Stop;
+use crate::pipeline::term::{Term, Trust};
+
+/// What happens to the slots of a runtime.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Script {
+    /// They are this runtime's, under a fresh epoch.
+    Grant(Vec<u32>),
+    /// They are to be given up; the sender is dropped when they are.
+    Release(Vec<u32>, oneshot::Sender<()>),
+    /// They are somebody else's.
+    Lose(Vec<u32>),
+}
+
+/// Plays a script until it ends or the runtime does.
+pub(super) async fn follow(
+    mut script: mpsc::Receiver<Script>,
+    context: Arc<Context>,
+    changes: mpsc::Sender<OwnershipChange>,
+    mut stop: Stop,
+) {
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = stop.requested() => return,
+            next = script.recv() => next,
+        };
+        let change = match next {
+            Some(Script::Grant(slots)) => grant(&context, slots).await,
+            Some(Script::Release(slots, done)) => {
+                Ok(OwnershipChange::Released { slots: slots.into_iter().collect(), done })
+            }
+            Some(Script::Lose(slots)) => {
+                Ok(OwnershipChange::Lost { slots: slots.into_iter().collect() })
+            }
+            // Whatever is held stays so.
+            None => return stop.requested().await,
+        };
+        match change {
+            Ok(change) => drop(changes.send(change).await),
+            Err(error) => warn!(error = %chain(&error), "could not draw an epoch"),
+        }
+    }
+}
+
+async fn grant(context: &Context, slots: Vec<u32>) -> Result<OwnershipChange> {
+    let before = context.now();
+    let drawn = context.repository.next_epoch().await?;
+    let trust = Arc::new(Trust::until(Duration::MAX));
+    Ok(OwnershipChange::Granted(Term::new(slots.into_iter().collect(), drawn, before, trust)))
+}

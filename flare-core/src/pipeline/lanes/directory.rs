@@ -1,0 +1,131 @@
+//! Takes the lanes that are worked; gives whoever has news for one a way to reach it. Knows no
+//! store and no queue.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::Id;
+
+use crate::model::{LaneId, Subscription, SubscriptionId};
+use crate::pipeline::lane::Hold;
+use crate::pipeline::slots::Slots;
+use crate::pipeline::stop::Stopper;
+
+/// Who is to be woken, told and stopped.
+#[derive(Default)]
+pub(super) struct Directory(Mutex<BTreeMap<LaneId, Worked>>);
+
+/// A lane that is worked.
+pub(super) struct Worked {
+    pub(super) slot: u32,
+    /// How many lanes the subscription had when this one was started.
+    pub(super) lanes: u16,
+    pub(super) hold: Arc<Hold>,
+    pub(super) wake: Arc<Notify>,
+    pub(super) updates: watch::Sender<Arc<Subscription>>,
+    pub(super) stopper: Stopper,
+    /// Who works it.
+    pub(super) task: Id,
+}
+
+impl Worked {
+    /// Hands newer settings over.
+    fn update(&self, subscription: &Arc<Subscription>) {
+        self.updates.send_replace(Arc::clone(subscription));
+        self.wake.notify_one();
+    }
+
+    /// Has it finish what is in flight and end.
+    fn stop(&self) {
+        self.stopper.stop();
+        self.wake.notify_one();
+    }
+}
+
+impl Directory {
+    fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<LaneId, Worked>) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.with(|all| all.len())
+    }
+
+    pub(super) fn insert(&self, lane: LaneId, worked: Worked) {
+        self.with(|all| all.insert(lane, worked));
+    }
+
+    /// Forgets a lane whose task ended, unless another one works it.
+    pub(super) fn remove(&self, lane: LaneId, task: Id) {
+        self.with(|all| {
+            if all.get(&lane).is_some_and(|worked| worked.task == task) {
+                all.remove(&lane);
+            }
+        });
+    }
+
+    /// Forgets the lanes of these slots.
+    pub(super) fn forget(&self, slots: &Slots) {
+        self.with(|all| all.retain(|_, worked| !slots.contains(worked.slot)));
+    }
+
+    /// Lets the lanes of these slots finish what is in flight and end.
+    pub(super) fn stop_all(&self, slots: &Slots) {
+        self.with(|all| {
+            all.values().filter(|it| slots.contains(it.slot)).for_each(Worked::stop);
+        });
+    }
+
+    /// Lets the lanes of a subscription finish what is in flight and end.
+    pub(super) fn stop(&self, subscription: SubscriptionId) {
+        self.with(|all| all.range(of(subscription)).for_each(|(_, worked)| worked.stop()));
+    }
+
+    /// Whether lanes are worked that share the subscription with another number of others.
+    pub(super) fn has_other_than(&self, subscription: SubscriptionId, lanes: u16) -> bool {
+        self.with(|all| all.range(of(subscription)).any(|(_, worked)| worked.lanes != lanes))
+    }
+
+    /// Which lanes of a subscription are not worked.
+    pub(super) fn missing(&self, subscription: &Subscription) -> Vec<LaneId> {
+        self.with(|all| lanes(subscription).filter(|lane| !all.contains_key(lane)).collect())
+    }
+
+    /// Hands newer settings to the lanes of a subscription.
+    pub(super) fn update(&self, subscription: &Arc<Subscription>) {
+        self.with(|all| {
+            all.range(of(subscription.id)).for_each(|(_, worked)| worked.update(subscription));
+        });
+    }
+
+    /// What the lanes of a subscription share.
+    pub(super) fn hold(&self, subscription: SubscriptionId) -> Arc<Hold> {
+        let one = |(_, worked): (&LaneId, &Worked)| Arc::clone(&worked.hold);
+        self.with(|all| all.range(of(subscription)).next().map(one)).unwrap_or_default()
+    }
+
+    /// Wakes a lane; tells whether it is worked.
+    pub(super) fn wake(&self, lane: LaneId) -> bool {
+        self.with(|all| all.get(&lane).map(|worked| worked.wake.notify_one()).is_some())
+    }
+
+    /// Wakes the lanes of a slot.
+    pub(super) fn wake_slot(&self, slot: u32) {
+        self.with(|all| {
+            all.values().filter(|it| it.slot == slot).for_each(|it| it.wake.notify_one());
+        });
+    }
+}
+
+/// The names that lanes of one subscription may have.
+fn of(subscription: SubscriptionId) -> RangeInclusive<LaneId> {
+    LaneId::new(subscription, 0)..=LaneId::new(subscription, u16::MAX)
+}
+
+/// The lanes a subscription has.
+fn lanes(subscription: &Subscription) -> impl Iterator<Item = LaneId> + use<> {
+    let id = subscription.id;
+    (0..subscription.spec.delivery().lanes()).map(move |shard| LaneId::new(id, shard))
+}

@@ -1,0 +1,392 @@
+//! Takes slots as they are granted, released and lost, and news of subscriptions; gives each active
+//! lane of those slots a courier. Stops before it starts anew; slots do not wait for each other.
+//!
+//! - `tenancy`: what is worked in one slot, from its grant to its end.
+//! - `directory`: the lanes that are worked, for whoever has news for one.
+//! - `hear`: what is said in a queue.
+//! - `agenda`: what is to be read from the stores next; `read`: reads it.
+//!
+//! Nothing here is awaited but what comes next: a slow store delays news, and no change of
+//! ownership.
+
+mod agenda;
+mod directory;
+mod hear;
+mod read;
+mod tenancy;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::warn;
+
+use self::agenda::Agenda;
+use self::directory::{Directory, Worked};
+use self::hear::Hear;
+use self::read::{Found, Looked, Read, Reader};
+use self::tenancy::{Grant, Tenancy};
+use super::context::Context;
+use super::lane::{self, Lane, Places};
+use super::ownership::OwnershipChange;
+use super::slots::Slots;
+use super::stage::{Source, chain};
+use super::stop::stop;
+use super::task::Task;
+use super::term::Term;
+use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp};
+use crate::port::QueueName;
+
+/// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
+const NEWS: usize = 256;
+/// How long something that failed is left alone.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The lanes this runtime works.
+pub(crate) struct Lanes {
+    context: Arc<Context>,
+    /// Places among all requests of this runtime.
+    places: Places,
+    directory: Arc<Directory>,
+    /// What is worked, by slot.
+    slots: BTreeMap<u32, Tenancy>,
+    /// Slots that drain, by when they have to be done.
+    drains: BTreeMap<Timestamp, Vec<Slots>>,
+    /// Couriers and consumers of all slots, and what each is.
+    tasks: JoinSet<()>,
+    roles: HashMap<Id, Role>,
+    agenda: Agenda,
+    /// What is being read from the stores.
+    reading: Option<BoxFuture<'static, Read>>,
+    news: mpsc::Receiver<SubscriptionId>,
+    tell: mpsc::Sender<SubscriptionId>,
+}
+
+/// What a task does.
+#[derive(Clone, Copy)]
+struct Role {
+    slot: u32,
+    /// Which lane it works; none, if it listens to the slot's queue.
+    lane: Option<LaneId>,
+}
+
+impl Lanes {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        let (tell, news) = mpsc::channel(NEWS);
+        Self {
+            places: Places::new(&context.settings),
+            context,
+            directory: Arc::default(),
+            slots: BTreeMap::new(),
+            drains: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            roles: HashMap::new(),
+            agenda: Agenda::default(),
+            reading: None,
+            news,
+            tell,
+        }
+    }
+
+    /// Follows the ownership until its stream ends.
+    pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
+        let context = Arc::clone(&self.context);
+        loop {
+            self.begin_reading();
+            let next = self.next_at();
+            tokio::select! {
+                biased;
+                change = ownership.recv() => match change {
+                    Some(change) => self.follow(change),
+                    None => break,
+                },
+                Some(id) = self.news.recv(), if self.reading.is_none() => self.read_one(id),
+                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+                read = pending_or(&mut self.reading) => self.take(read),
+                () = context.clock.sleep_until(next) => self.end_overdue(),
+            }
+        }
+        self.tasks.shutdown().await;
+        self.context.progress.set_lanes(0);
+    }
+
+    /// When something is to be done, if nothing comes before.
+    fn next_at(&self) -> Timestamp {
+        let read = if self.reading.is_none() { self.agenda.next_at() } else { None };
+        let drained = self.drains.keys().next().copied();
+        [read, drained].into_iter().flatten().min().unwrap_or(Timestamp::MAX)
+    }
+
+    fn follow(&mut self, change: OwnershipChange) {
+        match change {
+            OwnershipChange::Granted(term) => self.take_over(term),
+            OwnershipChange::Released { slots, done } => self.drain(&slots, done),
+            OwnershipChange::Lost { slots } => self.end(&slots, None),
+        }
+        self.count();
+    }
+
+    fn take_over(&mut self, term: Term) {
+        let grant = Grant::new(&self.context, term);
+        let slots = grant.term.slots.clone();
+        let held = |slot: &u32| self.slots.get(slot).is_some_and(|held| !held.knows(&grant));
+        // What is held ends before anything starts there anew.
+        let held: Slots = slots.iter().filter(held).collect();
+        self.end(&held, Some(&grant));
+        for slot in slots.iter() {
+            if !self.slots.contains_key(&slot) {
+                self.begin(slot, grant.clone());
+            }
+        }
+    }
+
+    fn begin(&mut self, slot: u32, grant: Grant) {
+        self.slots.insert(slot, Tenancy::begin(grant));
+        self.listen(slot, Duration::ZERO);
+        self.agenda.sweep_at_once(self.context.now());
+    }
+
+    /// Listens to a slot's queue after a while.
+    fn listen(&mut self, slot: u32, after: Duration) {
+        let Some(tenancy) = self.slots.get_mut(&slot) else { return };
+        let stop = tenancy.stop();
+        let context = Arc::clone(&self.context);
+        let hear = Hear { directory: Arc::clone(&self.directory), tell: self.tell.clone(), slot };
+        let task = self.tasks.spawn(async move {
+            if !after.is_zero() {
+                context.sleep(after).await;
+            }
+            let pulse = context.pulse("wake");
+            let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
+            Source::new(context, QueueName::Slot(slot)).consume(pulse, stop, work).await;
+        });
+        self.roles.insert(task.id(), Role { slot, lane: None });
+        tenancy.took_up(task);
+    }
+
+    /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
+    fn drain(&mut self, slots: &Slots, done: oneshot::Sender<()>) {
+        let until = self.context.now() + self.context.settings.drain_limit;
+        let done = Arc::new(done);
+        for slot in slots.iter() {
+            if let Some(tenancy) = self.slots.get_mut(&slot) {
+                tenancy.drain(until, &done);
+            }
+        }
+        self.directory.stop_all(slots);
+        self.drains.entry(until).or_default().push(slots.clone());
+        slots.iter().for_each(|slot| self.vacate(slot));
+    }
+
+    /// Ends what did not drain in time.
+    fn end_overdue(&mut self) {
+        let now = self.context.now();
+        while let Some(entry) = self.drains.first_entry().filter(|entry| *entry.key() <= now) {
+            for slots in entry.remove() {
+                let overdue =
+                    |slot: &u32| self.slots.get(slot).is_some_and(|it| it.is_overdue(now));
+                let overdue: Slots = slots.iter().filter(overdue).collect();
+                if overdue.iter().next().is_some() {
+                    warn!(
+                        "requests still in flight are dropped; they are made again at the next start"
+                    );
+                    self.end(&overdue, None);
+                }
+            }
+        }
+        self.count();
+    }
+
+    /// Ends slots at once: requests in flight are dropped, their outcome unknown. What is granted
+    /// anew begins when nothing is left of them.
+    fn end(&mut self, slots: &Slots, next: Option<&Grant>) {
+        self.directory.forget(slots);
+        for slot in slots.iter() {
+            if let Some(tenancy) = self.slots.get_mut(&slot) {
+                tenancy.end(next.cloned());
+                self.vacate(slot);
+            }
+        }
+    }
+
+    /// Gives a slot up of which nothing is left, or begins what it was granted for meanwhile.
+    fn vacate(&mut self, slot: u32) {
+        if !self.slots.get(&slot).is_some_and(Tenancy::is_over) {
+            return;
+        }
+        if let Some(next) = self.slots.remove(&slot).and_then(Tenancy::into_next) {
+            self.begin(slot, next);
+        } else if self.slots.is_empty() {
+            self.agenda.clear();
+        }
+    }
+
+    /// Says how many lanes are worked.
+    fn count(&self) {
+        self.context.progress.set_lanes(self.directory.len());
+    }
+
+    /// A courier ended by a wish that may have changed meanwhile, or something failed: looked at
+    /// again, but not at once, for what ends as soon as it starts must not make us spin.
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(error) => error.id(),
+        };
+        let Some(Role { slot, lane }) = self.roles.remove(&id) else { return };
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            warn!(%error, slot, "a lane, or what wakes it, failed; it starts again");
+        }
+        if let Some(lane) = lane {
+            self.directory.remove(lane, id);
+            self.count();
+        }
+        let Some(tenancy) = self.slots.get_mut(&slot) else { return };
+        tenancy.ended(id);
+        if !tenancy.works() {
+            self.vacate(slot);
+        } else if let Some(lane) = lane {
+            self.later(lane.subscription);
+        } else {
+            self.listen(slot, AGAIN);
+        }
+    }
+
+    /// Reads what is next, unless something is being read.
+    fn begin_reading(&mut self) {
+        if self.reading.is_some() {
+            return;
+        }
+        let now = self.context.now();
+        if let Some(after) = self.agenda.page(now, false) {
+            self.read_page(after);
+        } else if let Some(id) = self.news.try_recv().ok().or_else(|| self.agenda.due(now)) {
+            self.read_one(id);
+        } else if let Some(after) = self.agenda.page(now, true) {
+            self.read_page(after);
+        }
+    }
+
+    fn reader(&self) -> Reader {
+        Reader { context: Arc::clone(&self.context), directory: Arc::clone(&self.directory) }
+    }
+
+    fn read_page(&mut self, after: Option<SubscriptionId>) {
+        let slots = self.slots.keys().copied().collect();
+        self.reading = Some(self.reader().page(after, slots).boxed());
+    }
+
+    fn read_one(&mut self, id: SubscriptionId) {
+        // News of lanes that are not ours are not for us.
+        if self.slots.contains_key(&self.context.slot(id)) {
+            self.reading = Some(self.reader().one(id).boxed());
+        }
+    }
+
+    fn take(&mut self, read: Read) {
+        self.reading = None;
+        match read {
+            Read::One(looked) => self.adopt(looked),
+            Read::Page { looked, after, stopped } => {
+                looked.into_iter().for_each(|looked| self.adopt(looked));
+                let now = self.context.now();
+                match stopped {
+                    None => {
+                        let pause = self.context.jittered(self.context.settings.sweep_every);
+                        self.agenda.page_read(after, now + pause);
+                    }
+                    Some(error) => {
+                        warn!(error = %chain(&error), "could not read the subscriptions, will retry");
+                        self.agenda.page_failed(after, now + AGAIN);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a subscription again in a while.
+    fn later(&mut self, id: SubscriptionId) {
+        self.agenda.later([id], self.context.now() + AGAIN);
+    }
+
+    /// Works a subscription as it now wants to be worked.
+    fn adopt(&mut self, looked: Looked) {
+        let Looked { id, found } = looked;
+        if !self.slots.get(&self.context.slot(id)).is_some_and(Tenancy::works) {
+            return;
+        }
+        match found {
+            Ok(Some(Found { subscription, resource })) => self.work(&subscription, resource),
+            Ok(None) => self.directory.stop(id),
+            Err(error) => {
+                warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
+                self.later(id);
+            }
+        }
+    }
+
+    fn work(&mut self, subscription: &Arc<Subscription>, resource: Option<Arc<Resource>>) {
+        let lanes = subscription.spec.delivery().lanes();
+        if subscription.status != SubscriptionStatus::Active
+            // Each lane has other documents now: all end before any starts.
+            || self.directory.has_other_than(subscription.id, lanes)
+        {
+            self.directory.stop(subscription.id);
+            return;
+        }
+        self.directory.update(subscription);
+        let missing = self.directory.missing(subscription);
+        match resource {
+            Some(resource) => {
+                for lane in missing {
+                    self.start(lane, subscription, Arc::clone(&resource));
+                }
+            }
+            // One ended since it was read.
+            None if !missing.is_empty() => self.later(subscription.id),
+            None => {}
+        }
+    }
+
+    fn start(&mut self, id: LaneId, subscription: &Arc<Subscription>, resource: Arc<Resource>) {
+        let slot = self.context.slot(id.subscription);
+        let Some(tenancy) = self.slots.get_mut(&slot) else { return };
+        let (stopper, stop) = stop();
+        let (updates, newest) = watch::channel(Arc::clone(subscription));
+        let wake = Arc::new(Notify::new());
+        let hold = self.directory.hold(id.subscription);
+        let lane = Lane {
+            context: Arc::clone(&self.context),
+            id,
+            term: tenancy.grant.term.clone(),
+            groups: Arc::clone(&tenancy.grant.groups),
+            resource,
+            subscription: Arc::clone(subscription),
+            updates: newest,
+            hold: Arc::clone(&hold),
+            wake: Arc::clone(&wake),
+            stop,
+        };
+        let task = self.tasks.spawn(lane::run(lane, self.places.clone()));
+        self.roles.insert(task.id(), Role { slot, lane: Some(id) });
+        let lanes = subscription.spec.delivery().lanes();
+        let worked = Worked { slot, lanes, hold, wake, updates, stopper, task: task.id() };
+        tenancy.took_up(task);
+        self.directory.insert(id, worked);
+        self.count();
+    }
+}
+
+/// The future's answer, or for ever nothing if there is none.
+async fn pending_or<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,139 @@
+//! Takes news of a subscription, or a wish to see all of them; gives what the stores know, with
+//! what is left to do for those that somebody left half-way. Starts and stops nothing itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::directory::Directory;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::pipeline::context::Context;
+use crate::pipeline::prepare::{Prepared, prepare};
+use crate::pipeline::retire::remove_later;
+use crate::pipeline::slots::Slots;
+
+/// Subscriptions read at a time; in between there is time for news.
+const PAGE: usize = 500;
+/// After this long nobody is creating a subscription any more.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// What was read.
+pub(super) enum Read {
+    One(Looked),
+    Page {
+        looked: Vec<Looked>,
+        /// How far it came; at the end there is nothing after it.
+        after: Option<SubscriptionId>,
+        /// Why it came no further.
+        stopped: Option<Error>,
+    },
+}
+
+/// What a look at one subscription came to.
+pub(super) struct Looked {
+    pub(super) id: SubscriptionId,
+    /// Nothing, if it is gone.
+    pub(super) found: Result<Option<Found>>,
+}
+
+/// A subscription as it is stored.
+pub(super) struct Found {
+    pub(super) subscription: Arc<Subscription>,
+    /// Where lanes have to be started.
+    pub(super) resource: Option<Arc<Resource>>,
+}
+
+/// Reads what lanes have to know.
+pub(super) struct Reader {
+    pub(super) context: Arc<Context>,
+    pub(super) directory: Arc<Directory>,
+}
+
+impl Reader {
+    /// Reads one subscription again.
+    pub(super) async fn one(self, id: SubscriptionId) -> Read {
+        let mut resources = HashMap::new();
+        let found = match self.context.repository.subscription(id).await {
+            Ok(Some(subscription)) => self.look_at(subscription, &mut resources).await,
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        Read::One(Looked { id, found })
+    }
+
+    /// Reads the next subscriptions after one of them; gives those of some slots.
+    pub(super) async fn page(self, after: Option<SubscriptionId>, slots: Slots) -> Read {
+        let mut resources = HashMap::new();
+        let mut looked = Vec::new();
+        let mut last = after;
+        let mut all = self.context.repository.scan_subscriptions(after).take(PAGE);
+        let mut seen = 0;
+        while let Some(subscription) = all.next().await {
+            let subscription = match subscription {
+                Ok(subscription) => subscription,
+                Err(error) => return Read::Page { looked, after: last, stopped: Some(error) },
+            };
+            (seen, last) = (seen + 1, Some(subscription.id));
+            if slots.contains(self.context.slot(subscription.id)) {
+                let id = subscription.id;
+                let found = self.look_at(subscription, &mut resources).await;
+                looked.push(Looked { id, found });
+            }
+        }
+        let after = last.filter(|_| seen == PAGE);
+        Read::Page { looked, after, stopped: None }
+    }
+
+    /// Does for a subscription what somebody left undone, and reads what its lanes need.
+    async fn look_at(
+        &self,
+        subscription: Subscription,
+        resources: &mut HashMap<ResourceId, Arc<Resource>>,
+    ) -> Result<Option<Found>> {
+        let Some(subscription) = self.finish_creation(subscription).await? else {
+            return Ok(None);
+        };
+        if subscription.status == SubscriptionStatus::Deleting {
+            // Whoever marked it may have died before asking for this.
+            remove_later(&self.context, &subscription).await?;
+        }
+        let active = subscription.status == SubscriptionStatus::Active;
+        let resource = match active && !self.directory.missing(&subscription).is_empty() {
+            true => Some(self.resource(&subscription, resources).await?),
+            false => None,
+        };
+        Ok(Some(Found { subscription: Arc::new(subscription), resource }))
+    }
+
+    /// Goes on with a creation that somebody began and did not finish in good time.
+    async fn finish_creation(&self, subscription: Subscription) -> Result<Option<Subscription>> {
+        let age = self.context.now() - subscription.created_at;
+        if subscription.status != SubscriptionStatus::Preparing || age < ABANDONED {
+            return Ok(Some(subscription));
+        }
+        Ok(match prepare(&self.context, subscription).await? {
+            Prepared::Ready(subscription) => Some(subscription),
+            Prepared::ResourceGone | Prepared::Removed => None,
+        })
+    }
+
+    async fn resource(
+        &self,
+        subscription: &Subscription,
+        known: &mut HashMap<ResourceId, Arc<Resource>>,
+    ) -> Result<Arc<Resource>> {
+        if let Some(resource) = known.get(&subscription.resource) {
+            return Ok(Arc::clone(resource));
+        }
+        let resource = self.context.repository.resource(subscription.resource).await?;
+        let resource = resource.map(Arc::new).ok_or_else(|| {
+            let detail = format!("subscription {} has no resource", subscription.id);
+            Error::new(ErrorKind::Corrupt, "adopt").detail(detail)
+        })?;
+        known.insert(subscription.resource, Arc::clone(&resource));
+        Ok(resource)
+    }
+}
