@@ -28,16 +28,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A queue that workers of one runtime share: one waits for messages all the time, the others sleep
 /// until there is much to do, and again once nothing is left. So an idle queue costs one request in
 /// as long as a request may wait.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Source {
     context: Arc<Context>,
     queue: QueueName,
     crowd: Arc<Notify>,
+    deaf: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Source {
     pub(crate) fn new(context: Arc<Context>, queue: QueueName) -> Self {
-        Self { context, queue, crowd: Arc::default() }
+        Self { context, queue, crowd: Arc::default(), deaf: None }
+    }
+
+    /// Calls this whenever the queue cannot be heard: there may be any number of tasks in it.
+    pub(crate) fn when_deaf(mut self, deaf: impl Fn() + Send + Sync + 'static) -> Self {
+        self.deaf = Some(Arc::new(deaf));
+        self
     }
 
     /// Works on the queue's tasks until told to stop.
@@ -226,9 +233,8 @@ where
         } else {
             warn!(%queue, error = %chain(error), "could not receive, will retry");
         }
-        if !is_stage(queue) {
-            // Lanes that cannot be woken look for themselves.
-            (self.work)(vec![Task::Restored]).await;
+        if let Some(deaf) = &self.source.deaf {
+            deaf();
         }
         let pause = context.jittered(pause_after(failures));
         tokio::select! {

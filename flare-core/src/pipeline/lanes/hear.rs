@@ -1,5 +1,6 @@
-//! Takes what is said in the queue of a slot; gives it to the lanes it is about, or to whoever
-//! knows which lanes there are. Waits for no lane: what one makes of it is its own affair.
+//! Takes what is said in the queue of a slot, or of one lane; gives it to the lanes it is about, or
+//! to whoever knows which lanes there are. Waits for no lane: what one makes of it is its own
+//! affair, so a wake-up is settled as soon as it is heard and lanes hold nobody up in their queue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +9,85 @@ use tokio::sync::mpsc;
 
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::SubscriptionId;
+use crate::model::{LaneId, SubscriptionId};
+use crate::pipeline::context::Context;
+use crate::pipeline::stage::Source;
+use crate::pipeline::stop::Stop;
 use crate::pipeline::task::Task;
+use crate::port::QueueName;
+
+/// Whose queue is listened to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Whose {
+    Slot(u32),
+    Lane(LaneId),
+}
+
+impl From<Whose> for QueueName {
+    fn from(whose: Whose) -> Self {
+        match whose {
+            Whose::Slot(slot) => Self::Slot(slot),
+            Whose::Lane(lane) => Self::Lane(lane),
+        }
+    }
+}
 
 /// Listens to one queue.
+#[derive(Clone)]
 pub(super) struct Hear {
-    pub(super) directory: Arc<Directory>,
+    directory: Arc<Directory>,
     /// Where news of subscriptions go.
-    pub(super) tell: mpsc::Sender<SubscriptionId>,
-    /// Whose queue it is.
-    pub(super) slot: u32,
+    tell: mpsc::Sender<SubscriptionId>,
+    whose: Whose,
 }
 
 impl Hear {
-    pub(super) async fn all(&self, tasks: Vec<Task>) -> Vec<Result<()>> {
+    pub(super) fn new(
+        directory: &Arc<Directory>,
+        tell: &mpsc::Sender<SubscriptionId>,
+        whose: Whose,
+    ) -> Self {
+        Self { directory: Arc::clone(directory), tell: tell.clone(), whose }
+    }
+
+    /// Listens until told to stop.
+    pub(super) async fn listen(self, context: Arc<Context>, stop: Stop) {
+        let pulse = context.pulse("wake");
+        let alarmed = self.clone();
+        // Lanes that cannot be woken look for themselves.
+        let source = Source::new(context, self.whose.into()).when_deaf(move || alarmed.wake_all());
+        source.consume(pulse, stop, async move |tasks: Vec<Task>| self.all(tasks).await).await;
+    }
+
+    /// Listens for as long as the lane is worked, and no longer than it takes more work.
+    pub(super) async fn listen_while(
+        self,
+        context: Arc<Context>,
+        stop: Stop,
+        worked: impl Future<Output = ()>,
+    ) {
+        let listen = async {
+            self.listen(context, stop).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = worked => {}
+            () = listen => {}
+        }
+    }
+
+    /// Wakes all lanes that are woken by this queue.
+    fn wake_all(&self) {
+        match self.whose {
+            Whose::Slot(slot) => self.directory.wake_slot(slot),
+            Whose::Lane(lane) => {
+                self.directory.wake(lane);
+            }
+        }
+    }
+
+    async fn all(&self, tasks: Vec<Task>) -> Vec<Result<()>> {
         let mut answers = Vec::with_capacity(tasks.len());
         for task in tasks {
             answers.push(self.one(task).await);
@@ -37,7 +103,7 @@ impl Hear {
             }
             Task::Refresh { subscription } => [subscription].into(),
             Task::Restored => {
-                self.directory.wake_slot(self.slot);
+                self.wake_all();
                 return Ok(());
             }
             _ => {

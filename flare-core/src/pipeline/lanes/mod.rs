@@ -27,19 +27,19 @@ use tracing::warn;
 
 use self::agenda::Agenda;
 use self::directory::{Directory, Worked};
-use self::hear::Hear;
+use self::hear::{Hear, Whose};
 use self::read::{Found, Looked, Read, Reader};
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
 use super::lane::{self, Lane, Places};
 use super::ownership::OwnershipChange;
 use super::slots::Slots;
-use super::stage::{Source, chain};
+use super::stage::chain;
 use super::stop::stop;
-use super::task::Task;
 use super::term::Term;
-use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp};
-use crate::port::QueueName;
+use crate::model::{
+    LaneId, Placement, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp,
+};
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -155,14 +155,12 @@ impl Lanes {
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
         let stop = tenancy.stop();
         let context = Arc::clone(&self.context);
-        let hear = Hear { directory: Arc::clone(&self.directory), tell: self.tell.clone(), slot };
+        let hear = Hear::new(&self.directory, &self.tell, Whose::Slot(slot));
         let task = self.tasks.spawn(async move {
             if !after.is_zero() {
                 context.sleep(after).await;
             }
-            let pulse = context.pulse("wake");
-            let work = async move |tasks: Vec<Task>| hear.all(tasks).await;
-            Source::new(context, QueueName::Slot(slot)).consume(pulse, stop, work).await;
+            hear.listen(context, stop).await;
         });
         self.roles.insert(task.id(), Role { slot, lane: None });
         tenancy.took_up(task);
@@ -371,9 +369,16 @@ impl Lanes {
             updates: newest,
             hold: Arc::clone(&hold),
             wake: Arc::clone(&wake),
-            stop,
+            stop: stop.clone(),
         };
-        let task = self.tasks.spawn(lane::run(lane, self.places.clone()));
+        let work = lane::run(lane, self.places.clone());
+        let task = match self.context.settings.placement {
+            Placement::Shared => self.tasks.spawn(work),
+            Placement::Isolated => {
+                let hear = Hear::new(&self.directory, &self.tell, Whose::Lane(id));
+                self.tasks.spawn(hear.listen_while(Arc::clone(&self.context), stop, work))
+            }
+        };
         self.roles.insert(task.id(), Role { slot, lane: Some(id) });
         let lanes = subscription.spec.delivery().lanes();
         let worked = Worked { slot, lanes, hold, wake, updates, stopper, task: task.id() };
