@@ -8,6 +8,7 @@ use crate::model::{
     SubscriptionSpec, SubscriptionStatus, subscription::Mode,
 };
 use crate::pipeline::event::{Event, EventKind};
+use crate::pipeline::jobs::align_later;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::stage::chain;
 use crate::port::{Listing, Page, Replaced};
@@ -130,7 +131,12 @@ impl Flare {
             }
             let replacement = Subscription { spec, ..current.clone() };
             match self.swap(OPERATION, &current, replacement).await? {
-                Swapped::Done(replaced) => return Ok(replaced),
+                Swapped::Done(replaced) => {
+                    if lanes.0 != lanes.1 {
+                        align_later(self.context(), &replaced, lanes.0).await;
+                    }
+                    return Ok(replaced);
+                }
                 Swapped::Conflict(newer) => current = newer,
             }
         }

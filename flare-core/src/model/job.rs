@@ -17,7 +17,7 @@ pub enum JobKind {
     Backfill,
     /// Removes tombstones and dead letters past their retention.
     Expire,
-    /// Creates or deletes a lane's queue.
+    /// Creates and deletes the queues of a subscription's lanes.
     Queue,
     /// Brings stored data to a newer format.
     Migrate,

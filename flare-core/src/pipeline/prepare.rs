@@ -2,6 +2,7 @@
 //! resource is gone. Anybody may finish what somebody began.
 
 use super::context::Context;
+use super::jobs::align_later;
 use super::retire::retire;
 use crate::error::Result;
 use crate::model::{ResourceState, Subscription, SubscriptionStatus};
@@ -35,7 +36,10 @@ pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<P
     active.status = SubscriptionStatus::Active;
     active.updated_at = context.now();
     Ok(match context.repository.replace_subscription(generation, active).await? {
-        Replaced::Done(active) => Prepared::Ready(active),
+        Replaced::Done(active) => {
+            align_later(context, &active, 0).await;
+            Prepared::Ready(active)
+        }
         // Paused or replaced as soon as it could be seen.
         Replaced::Conflict(current) => Prepared::Ready(current),
         Replaced::Missing => Prepared::Removed,

@@ -3,13 +3,14 @@
 //!
 //! - `runner`: looks for jobs that are due, takes one, has a turn at it, stores how far it came.
 //! - `held`: a job while it is this runtime's; `standing`: under which epoch and by which time.
-//! - `subscription`, `resource`, `expire`: the kinds.
+//! - `subscription`, `resource`, `expire`, `queues`: the kinds.
 //!
 //! A job may be dropped at any await and taken up again by anybody: every kind repeats safely
 //! what it may have done already.
 
 mod expire;
 mod held;
+mod queues;
 mod resource;
 mod runner;
 mod standing;
@@ -19,6 +20,7 @@ use super::context::Context;
 use crate::error::Result;
 use crate::model::{Job, JobKind, Timestamp};
 
+pub(crate) use queues::align_later;
 pub(crate) use runner::run;
 
 /// Due whatever the clocks say.
@@ -31,8 +33,19 @@ pub(crate) async fn ask(
     subject: impl Into<String>,
     due: Timestamp,
 ) -> Result<bool> {
+    ask_from(context, kind, subject, None, due).await
+}
+
+/// Asks for long work that begins at `cursor`.
+async fn ask_from(
+    context: &Context,
+    kind: JobKind,
+    subject: impl Into<String>,
+    cursor: Option<String>,
+    due: Timestamp,
+) -> Result<bool> {
     let now = context.now();
     let mut job = Job::new(context.ids.next(now).into(), kind, subject, now);
-    job.due = due;
+    (job.cursor, job.due) = (cursor, due);
     context.repository.insert_job(job).await
 }

@@ -10,8 +10,8 @@ use tracing::{Instrument, debug, debug_span, warn};
 
 use super::held::{Ended, Held, Next};
 use super::standing::Standing;
-use super::{AT_ONCE, ask, expire, resource, subscription};
-use crate::error::{Error, ErrorKind, Result};
+use super::{AT_ONCE, ask, expire, queues, resource, subscription};
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::{Job, JobId, JobKind, Timestamp};
 use crate::observe;
 use crate::pipeline::context::Context;
@@ -129,7 +129,10 @@ impl<'a> Runner<'a> {
             Ok(Next::Later { cursor, after }) => held.leave(cursor, after).await,
             Err(Ended::Taken) => Err(Ended::Taken),
             Err(Ended::Failed(error)) => {
-                let after = self.context.jittered(pause_after(self.failed(id)));
+                let mut after = self.context.jittered(pause_after(self.failed(id)));
+                if let Retry::After(time) = error.retryable() {
+                    after = after.max(time);
+                }
                 warn!(?kind, subject, ?after, error = %chain(&error), "job failed, will retry");
                 let cursor = held.job().cursor.clone();
                 return match held.leave(cursor, after).await {
@@ -175,7 +178,8 @@ async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
         JobKind::RemoveSubscription => subscription::remove(held).await,
         JobKind::RemoveResource => resource::remove(held).await,
         JobKind::Expire => expire::expire(held).await,
-        JobKind::Backfill | JobKind::Queue | JobKind::Migrate => {
+        JobKind::Queue => queues::align(held).await,
+        JobKind::Backfill | JobKind::Migrate => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
             Err(error.detail("this version does not know how to do this").into())

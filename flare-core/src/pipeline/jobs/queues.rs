@@ -1,0 +1,102 @@
+//! Takes a subscription whose lanes have queues of their own; gives it a queue for each of them, and
+//! none for lanes it had before. Where lanes share the queues of their slots there is nothing to do:
+//! what an isolated time left behind is shown and removed by a cleanup.
+
+use tracing::warn;
+
+use super::held::{Ended, Held, Next};
+use super::{AT_ONCE, ask_from};
+use crate::error::Result;
+use crate::model::{JobKind, LaneId, Placement, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::pipeline::context::Context;
+use crate::pipeline::stage::chain;
+use crate::port::QueueName;
+
+/// Queues made or deleted before the job is kept for another while.
+const AT_A_TIME: usize = 10;
+
+/// Asks for the queues of a subscription that is new, or had so many lanes before. Whoever changed
+/// it does not wait: a lane whose queue is missing makes it when it first uses it.
+pub(crate) async fn align_later(context: &Context, subscription: &Subscription, former: u16) {
+    if context.settings.placement != Placement::Isolated {
+        return;
+    }
+    let (subject, cursor) = (subscription.id.to_string(), former.to_string());
+    if let Err(error) = ask_from(context, JobKind::Queue, subject, Some(cursor), AT_ONCE).await {
+        warn!(subscription = %subscription.id, error = %chain(&error), "could not ask for its queues");
+    }
+}
+
+/// Has a turn at bringing the queues of a subscription in line with its lanes.
+pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
+    let id: SubscriptionId = held.subject()?;
+    let Some(lanes) = lanes_of(held.context(), id).await? else {
+        return Ok(Next::Done);
+    };
+    let queue = &held.context().queue;
+    for (done, shard) in (0..lanes).enumerate() {
+        queue.create(&queue_of(id, shard)).await?;
+        keep_now_and_then(held, done).await?;
+    }
+    let had = had(held, id).await?;
+    delete(held, id, lanes, had).await?;
+    // Whoever changed their number meanwhile found this job and asked for no other.
+    match lanes_of(held.context(), id).await? {
+        Some(now) if now != lanes => {
+            held.keep_at(Some(had.max(lanes).to_string())).await?;
+            Ok(Next::GoOn)
+        }
+        _ => Ok(Next::Done),
+    }
+}
+
+/// Deletes the queues of a subscription that is being removed.
+pub(super) async fn remove(held: &mut Held<'_>, deleting: &Subscription) -> Result<(), Ended> {
+    if held.context().settings.placement != Placement::Isolated {
+        return Ok(());
+    }
+    let lanes = deleting.spec.delivery().lanes();
+    let had = had(held, deleting.id).await?.max(lanes);
+    delete(held, deleting.id, 0, had).await
+}
+
+/// How many lanes a subscription has that may have queues; `None` if it is none of ours to equip.
+async fn lanes_of(context: &Context, id: SubscriptionId) -> Result<Option<u16>> {
+    if context.settings.placement != Placement::Isolated {
+        return Ok(None);
+    }
+    let found = context.repository.subscription(id).await?;
+    // The queues of one that is deleting go with it.
+    let found = found.filter(|found| found.status != SubscriptionStatus::Deleting);
+    Ok(found.map(|found| found.spec.delivery().lanes()))
+}
+
+/// How many lanes a subscription may have had: by what the job was told, and by what its lanes
+/// remembered.
+async fn had(held: &Held<'_>, id: SubscriptionId) -> Result<u16> {
+    let told = held.job().cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    let states = held.context().repository.lanes(id).await?;
+    let remembered = states.iter().map(|state| state.lane.shard.saturating_add(1)).max();
+    Ok(remembered.unwrap_or(0).max(told))
+}
+
+/// Deletes the queues of the lanes from one up to, but not including, another.
+async fn delete(held: &mut Held<'_>, id: SubscriptionId, from: u16, to: u16) -> Result<(), Ended> {
+    let queue = &held.context().queue;
+    for (done, shard) in (from..to).enumerate() {
+        queue.delete(&queue_of(id, shard)).await?;
+        keep_now_and_then(held, done).await?;
+    }
+    Ok(())
+}
+
+async fn keep_now_and_then(held: &mut Held<'_>, done: usize) -> Result<(), Ended> {
+    match (done + 1).is_multiple_of(AT_A_TIME) {
+        true => held.keep().await,
+        false => Ok(()),
+    }
+}
+
+fn queue_of(subscription: SubscriptionId, shard: u16) -> QueueName {
+    QueueName::Lane(LaneId::new(subscription, shard))
+}
