@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::flare::Flare;
 use crate::error::Result;
 use crate::model::{
-    LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus, Timestamp,
+    LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus,
+    Timestamp,
 };
 use crate::pipeline::health::Health;
-use crate::port::{Page, Pending, QueueName};
+use crate::port::{Page, Pending};
 
 impl Flare {
     /// How a subscription is doing: how far behind its client is, and what became of the attempts.
@@ -22,7 +23,7 @@ impl Flare {
         let pending = repository.count_pending(Some(subscription.id)).await?;
         let lanes = repository.lanes(subscription.id).await?;
         let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
-        let queue = QueueName::Slot(context.slot(subscription.id));
+        let queue = context.queue_of(LaneId::new(subscription.id, 0));
         let counted = Counted { spreading, pending, dead_letters };
         Ok(report(&subscription, &counted, &lanes, queue.to_string(), context.now()))
     }
@@ -68,6 +69,7 @@ fn report(
             .max_by_key(|state| (state.epoch, state.updated_at))
             .and_then(|state| state.node.clone()),
         queue,
+        queue_restored_at: worked().filter_map(|state| state.queue_restored_at).max(),
     }
 }
 
@@ -90,7 +92,7 @@ fn next_attempt<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Epoch, LaneId, ResourceId, SubscriptionSpec};
+    use crate::model::{Epoch, ResourceId, SubscriptionSpec};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_unix_seconds(seconds)
@@ -130,12 +132,14 @@ mod tests {
         (a.epoch, a.node) = (Epoch::new(2), Some("newer".to_owned()));
         (b.epoch, b.node) = (Epoch::new(1), Some("older".to_owned()));
         (former.epoch, former.node) = (Epoch::new(9), Some("former".to_owned()));
+        (a.queue_restored_at, former.queue_restored_at) = (Some(at(20)), Some(at(99)));
         let report = reported(SubscriptionStatus::Active, &[a, b, former]);
         assert_eq!((report.delivered, report.failed, report.discarded), (60, 6, 7));
         assert_eq!(report.in_flight, 3, "a former lane has nothing in flight");
         assert_eq!(report.last_success_at, Some(at(60)));
         assert_eq!(report.last_error.as_deref(), Some("a"));
         assert_eq!(report.node.as_deref(), Some("newer"));
+        assert_eq!(report.queue_restored_at, Some(at(20)), "a former lane's queue is nobody's");
         assert_eq!((report.lag, report.spreading, report.dead_letters), (3, 4, 5));
         assert_eq!(report.oldest_pending, Duration::from_secs(30));
     }
@@ -178,8 +182,18 @@ mod tests {
                 r#""node":"n1","queue":"slot-1"}"#,
             )
         );
+        let mut restored = self::lane(1);
+        restored.queue_restored_at = Some(at(60));
+        let json =
+            serde_json::to_string(&reported(SubscriptionStatus::Active, &[restored])).unwrap();
+        assert!(json.ends_with(r#""queueRestoredAt":"1970-01-01T00:01:00Z"}"#), "{json}");
         let report = reported(SubscriptionStatus::Paused, &[]);
         let json = serde_json::to_string(&report).unwrap();
-        assert!(!json.contains("nextAttemptAt") && !json.contains("node"), "{json}");
+        assert!(
+            !json.contains("nextAttemptAt")
+                && !json.contains("queueRestoredAt")
+                && !json.contains("node"),
+            "{json}"
+        );
     }
 }

@@ -80,6 +80,9 @@ pub struct LaneState {
     pub last_error_at: Option<Timestamp>,
     /// Why it failed, in words.
     pub last_error: Option<String>,
+    /// When its queue was last found missing and made: at its first use, or because it had
+    /// vanished.
+    pub queue_restored_at: Option<Timestamp>,
     /// When it was written.
     pub updated_at: Timestamp,
 }
@@ -102,7 +105,22 @@ impl LaneState {
             last_success_at: None,
             last_error_at: None,
             last_error: None,
+            queue_restored_at: None,
             updated_at: Timestamp::EPOCH,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_from_before_queues_were_watched_is_still_read() {
+        let state = LaneState::new(LaneId::new(SubscriptionId::from_bytes([1; 16]), 3));
+        let text = serde_json::to_string(&state).unwrap();
+        let old = text.replace(r#""queueRestoredAt":null,"#, "");
+        assert_ne!(old, text);
+        assert_eq!(serde_json::from_str::<LaneState>(&old).unwrap(), state);
     }
 }

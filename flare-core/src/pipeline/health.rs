@@ -101,6 +101,11 @@ impl Health {
         self.0.hold_until = self.0.hold_until.max(Some(until));
     }
 
+    /// Notes that the lane's queue was made again.
+    pub(crate) fn queue_restored(&mut self, at: Timestamp) {
+        self.0.queue_restored_at = self.0.queue_restored_at.max(Some(at));
+    }
+
     /// The state as it is stored now.
     pub(crate) fn stored_at(
         &mut self,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flare_core::model::{LaneId, Placement};
 use flare_core::pipeline::Settings;
-use flare_core::port::{DeliveryOutcome, Queue, QueueName, Reply, RetryAfter};
+use flare_core::port::{Clock, DeliveryOutcome, Queue, QueueName, Reply, RetryAfter};
 use futures::TryStreamExt;
 
 use crate::node::{Node, SLOTS, settings};
@@ -132,5 +132,29 @@ async fn a_lanes_queue_that_vanishes_comes_back_and_nothing_is_lost() {
             assert_eq!(node.told(&format!("http://client-{slot}/1/{rev}")), 1);
             assert!(queues(&node).await.contains(&lane(&node, slot)));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_status_tells_when_the_queue_was_made_again() {
+    for settings in [settings(), isolated()] {
+        let shared = settings.placement == Placement::Shared;
+        let node = Node::start(settings).await;
+        node.grant(0..SLOTS).await;
+        node.put(1, 1).await;
+        node.pass(Duration::from_secs(5)).await;
+        let status = async |slot: usize| {
+            node.flare.subscription_status(&node.clients[slot].id).await.unwrap()
+        };
+        let queue = if shared { QueueName::Slot(0) } else { lane(&node, 0) };
+        assert_eq!(status(0).await.queue, queue.to_string());
+        let before = (node.clock.now(), status(1).await.queue_restored_at);
+        node.memory.queue().delete(&queue).await.unwrap();
+        node.put(1, 2).await;
+        node.pass(Duration::from_secs(5)).await;
+        let restored = status(0).await.queue_restored_at;
+        assert!(restored >= Some(before.0), "{restored:?}");
+        assert_eq!(status(1).await.queue_restored_at, before.1, "another queue");
+        assert_eq!(node.told("http://client-0/1/2"), 1);
     }
 }

@@ -253,8 +253,11 @@ pub(crate) struct ReportShape {
     /// The node that works its lanes.
     #[schema(nullable = false)]
     node: Option<String>,
-    /// The queue its lanes are woken by.
+    /// The queue its lanes are woken by, shared with others (`slot-7`) or the first lane's own.
     queue: String,
+    /// When a queue of its lanes was last missing and made: at first use, or as it had vanished.
+    #[schema(nullable = false, format = DateTime)]
+    queue_restored_at: Option<String>,
 }
 
 /// Describes the path of a subscription; [`Ids`](crate::extract::Ids) reads it.

@@ -260,6 +260,7 @@ fn state(subscription: SubscriptionId, shard: u16, epoch: Epoch, counter: u64) -
     (state.failing_since, state.hold_until) = (time(1), time(2));
     (state.released_at, state.last_success_at) = (time(3), time(4));
     (state.last_error_at, state.last_error) = (time(5), Some("connect: \u{0} \"x\"".to_owned()));
+    state.queue_restored_at = time(6);
     state.updated_at = LONG_AGO + Duration::from_nanos(counter);
     state
 }

@@ -46,8 +46,13 @@ pub struct SubscriptionReport {
     /// The node that works its lanes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The queue its lanes are woken by.
+    /// The queue its lanes are woken by: `slot-7` where they share it with others, else the first
+    /// lane's own, `lane-<subscription>-0` (the others end in their own number).
     pub queue: String,
+    /// When that queue, or one of its lanes', was last found missing and made: at its first use, or
+    /// because it had vanished. What was in it was found in the stores.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "timestamp::as_text_if_any")]
+    pub queue_restored_at: Option<Timestamp>,
 }
 
 fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -59,6 +59,12 @@ impl Ledger {
         (self.changed, self.urgent) = (true, true);
     }
 
+    /// Notes that the lane's queue was made again.
+    pub(super) fn queue_restored(&mut self, at: Timestamp) {
+        self.health.queue_restored(at);
+        self.changed = true;
+    }
+
     /// Notes that the subscription was resumed.
     pub(super) fn resumed(&mut self, at: Option<Timestamp>) {
         self.health = Health::recall(self.health.state().clone(), at);

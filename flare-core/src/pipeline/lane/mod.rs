@@ -11,6 +11,7 @@ mod loader;
 mod pace;
 mod place;
 mod recall;
+mod restored;
 mod sender;
 mod settler;
 mod suspender;
@@ -28,6 +29,7 @@ pub(crate) use courier::run;
 pub(crate) use group::Groups;
 pub(crate) use hold::Hold;
 pub(crate) use place::Places;
+pub(crate) use restored::Restored;
 
 /// What one lane works with.
 #[derive(Debug, Clone)]
@@ -43,6 +45,8 @@ pub(crate) struct Lane {
     pub(crate) updates: watch::Receiver<Arc<Subscription>>,
     /// Until when the client wants to be left alone; all lanes of the subscription share it.
     pub(crate) hold: Arc<Hold>,
+    /// When its queue was made again, to be noted.
+    pub(crate) restored: Arc<Restored>,
     /// Told when there may be something to do, newer settings or a wish to stop: one thing to
     /// wait for instead of three.
     pub(crate) wake: Arc<Notify>,

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio::task::Id;
 
-use crate::model::{LaneId, Subscription, SubscriptionId};
-use crate::pipeline::lane::Hold;
+use super::hear::Whose;
+use crate::model::{LaneId, Subscription, SubscriptionId, Timestamp};
+use crate::pipeline::lane::{Hold, Restored};
 use crate::pipeline::slots::Slots;
 use crate::pipeline::stop::Stopper;
 
@@ -23,6 +24,7 @@ pub(super) struct Worked {
     /// How many lanes the subscription had when this one was started.
     pub(super) lanes: u16,
     pub(super) hold: Arc<Hold>,
+    pub(super) restored: Arc<Restored>,
     pub(super) wake: Arc<Notify>,
     pub(super) updates: watch::Sender<Arc<Subscription>>,
     pub(super) stopper: Stopper,
@@ -111,10 +113,23 @@ impl Directory {
         self.with(|all| all.get(&lane).map(|worked| worked.wake.notify_one()).is_some())
     }
 
-    /// Wakes the lanes of a slot.
-    pub(super) fn wake_slot(&self, slot: u32) {
-        self.with(|all| {
-            all.values().filter(|it| it.slot == slot).for_each(|it| it.wake.notify_one());
+    /// Wakes the lanes that are woken by a queue.
+    pub(super) fn wake_all(&self, whose: Whose) {
+        self.each(whose, |worked| worked.wake.notify_one());
+    }
+
+    /// Tells the lanes that are woken by a queue that it was made again, and wakes them.
+    pub(super) fn restored(&self, whose: Whose, at: Timestamp) {
+        self.each(whose, |worked| {
+            worked.restored.at(at);
+            worked.wake.notify_one();
+        });
+    }
+
+    fn each(&self, whose: Whose, tell: impl Fn(&Worked)) {
+        self.with(|all| match whose {
+            Whose::Slot(slot) => all.values().filter(|it| it.slot == slot).for_each(tell),
+            Whose::Lane(lane) => all.get(&lane).into_iter().for_each(tell),
         });
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{LaneId, SubscriptionId};
+use crate::model::{LaneId, Placement, SubscriptionId};
 use crate::pipeline::context::Context;
 use crate::pipeline::stage::Source;
 use crate::pipeline::stop::Stop;
@@ -35,6 +35,7 @@ impl From<Whose> for QueueName {
 /// Listens to one queue.
 #[derive(Clone)]
 pub(super) struct Hear {
+    context: Arc<Context>,
     directory: Arc<Directory>,
     /// Where news of subscriptions go.
     tell: mpsc::Sender<SubscriptionId>,
@@ -43,31 +44,29 @@ pub(super) struct Hear {
 
 impl Hear {
     pub(super) fn new(
+        context: &Arc<Context>,
         directory: &Arc<Directory>,
         tell: &mpsc::Sender<SubscriptionId>,
         whose: Whose,
     ) -> Self {
-        Self { directory: Arc::clone(directory), tell: tell.clone(), whose }
+        let (context, directory) = (Arc::clone(context), Arc::clone(directory));
+        Self { context, directory, tell: tell.clone(), whose }
     }
 
     /// Listens until told to stop.
-    pub(super) async fn listen(self, context: Arc<Context>, stop: Stop) {
-        let pulse = context.pulse("wake");
-        let alarmed = self.clone();
+    pub(super) async fn listen(self, stop: Stop) {
+        let pulse = self.context.pulse("wake");
+        let (directory, whose) = (Arc::clone(&self.directory), self.whose);
         // Lanes that cannot be woken look for themselves.
-        let source = Source::new(context, self.whose.into()).when_deaf(move || alarmed.wake_all());
+        let source = Source::new(Arc::clone(&self.context), whose.into())
+            .when_deaf(move || directory.wake_all(whose));
         source.consume(pulse, stop, async move |tasks: Vec<Task>| self.all(tasks).await).await;
     }
 
     /// Listens for as long as the lane is worked, and no longer than it takes more work.
-    pub(super) async fn listen_while(
-        self,
-        context: Arc<Context>,
-        stop: Stop,
-        worked: impl Future<Output = ()>,
-    ) {
+    pub(super) async fn listen_while(self, stop: Stop, worked: impl Future<Output = ()>) {
         let listen = async {
-            self.listen(context, stop).await;
+            self.listen(stop).await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -77,13 +76,12 @@ impl Hear {
         }
     }
 
-    /// Wakes all lanes that are woken by this queue.
-    fn wake_all(&self) {
-        match self.whose {
-            Whose::Slot(slot) => self.directory.wake_slot(slot),
-            Whose::Lane(lane) => {
-                self.directory.wake(lane);
-            }
+    /// Whatever was in the queue is lost: lanes look for themselves, and note that it happened if
+    /// it is the queue they are woken by.
+    fn restored(&self) {
+        match (self.whose, self.context.settings.placement) {
+            (Whose::Slot(_), Placement::Isolated) => self.directory.wake_all(self.whose),
+            _ => self.directory.restored(self.whose, self.context.now()),
         }
     }
 
@@ -103,7 +101,7 @@ impl Hear {
             }
             Task::Refresh { subscription } => [subscription].into(),
             Task::Restored => {
-                self.wake_all();
+                self.restored();
                 return Ok(());
             }
             _ => {

@@ -31,7 +31,7 @@ use self::hear::{Hear, Whose};
 use self::read::{Found, Looked, Read, Reader};
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
-use super::lane::{self, Lane, Places};
+use super::lane::{self, Lane, Places, Restored};
 use super::ownership::OwnershipChange;
 use super::slots::Slots;
 use super::stage::chain;
@@ -155,12 +155,12 @@ impl Lanes {
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
         let stop = tenancy.stop();
         let context = Arc::clone(&self.context);
-        let hear = Hear::new(&self.directory, &self.tell, Whose::Slot(slot));
+        let hear = Hear::new(&context, &self.directory, &self.tell, Whose::Slot(slot));
         let task = self.tasks.spawn(async move {
             if !after.is_zero() {
                 context.sleep(after).await;
             }
-            hear.listen(context, stop).await;
+            hear.listen(stop).await;
         });
         self.roles.insert(task.id(), Role { slot, lane: None });
         tenancy.took_up(task);
@@ -357,7 +357,7 @@ impl Lanes {
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
         let (stopper, stop) = stop();
         let (updates, newest) = watch::channel(Arc::clone(subscription));
-        let wake = Arc::new(Notify::new());
+        let (restored, wake) = (Arc::<Restored>::default(), Arc::new(Notify::new()));
         let hold = self.directory.hold(id.subscription);
         let lane = Lane {
             context: Arc::clone(&self.context),
@@ -368,6 +368,7 @@ impl Lanes {
             subscription: Arc::clone(subscription),
             updates: newest,
             hold: Arc::clone(&hold),
+            restored: Arc::clone(&restored),
             wake: Arc::clone(&wake),
             stop: stop.clone(),
         };
@@ -375,13 +376,15 @@ impl Lanes {
         let task = match self.context.settings.placement {
             Placement::Shared => self.tasks.spawn(work),
             Placement::Isolated => {
-                let hear = Hear::new(&self.directory, &self.tell, Whose::Lane(id));
-                self.tasks.spawn(hear.listen_while(Arc::clone(&self.context), stop, work))
+                let whose = Whose::Lane(id);
+                let hear = Hear::new(&self.context, &self.directory, &self.tell, whose);
+                self.tasks.spawn(hear.listen_while(stop, work))
             }
         };
         self.roles.insert(task.id(), Role { slot, lane: Some(id) });
         let lanes = subscription.spec.delivery().lanes();
-        let worked = Worked { slot, lanes, hold, wake, updates, stopper, task: task.id() };
+        let task_id = task.id();
+        let worked = Worked { slot, lanes, hold, restored, wake, updates, stopper, task: task_id };
         tenancy.took_up(task);
         self.directory.insert(id, worked);
         self.count();

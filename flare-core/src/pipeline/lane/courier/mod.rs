@@ -254,6 +254,9 @@ impl Courier {
     /// Begins whatever can be begun.
     fn begin(&mut self) {
         self.begin_store();
+        if let Some(at) = self.lane.restored.take() {
+            self.ledger.queue_restored(self.lane.term.store_time(at));
+        }
         if self.lane.stop.is_requested() {
             self.end();
         }
