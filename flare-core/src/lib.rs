@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod app;
+pub mod cluster;
 mod error;
 #[cfg(feature = "http")]
 pub mod http;
