@@ -118,6 +118,11 @@ fn upkeep_uses_only_model_port_and_error() {
 }
 
 #[test]
+fn the_cluster_uses_only_model_port_and_error() {
+    assert_room("cluster", &["cluster", "port", "model", "error"]);
+}
+
+#[test]
 fn pipeline_and_cluster_do_not_know_each_other() {
     for (room, other) in [("pipeline", "cluster"), ("cluster", "pipeline")] {
         let folder = root().join("flare-core/src").join(room);

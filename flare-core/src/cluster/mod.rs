@@ -1,8 +1,55 @@
 //! Takes many Flares on the same stores; gives each of them slots to work, one worker per slot.
 //!
-//! In the order in which one step needs the other:
-//! - [`assign`]: who should work which slot. Pure.
+//! In the order in which one step needs the other, each ending with the one before it:
+//! - **registry**: a node has one lease, under a fresh incarnation; what it is trusted with ends
+//!   before that lease can have lapsed.
+//! - **election**: one of the nodes leads. Leadership is a value; only with it a plan is written.
+//! - **assignment** ([`assign`]): who should work which slot. Pure; `handover` turns it into the
+//!   next plan, in two phases per slot: Owned → Releasing → Owned with a larger epoch.
+//! - **runner**: follows the plan and says, as [`SlotChange`]s, what to stop and what to start.
+//!
+//! All of them look at the same picture of the store's keys (`mirror`), of which [`ClusterView`] is
+//! what operators see. Nodes never talk to each other.
+//!
+//! # Why a slot is worked by one node at a time
+//! A slot changes hands only when its owner's lease has ended, when the owner has confirmed, or when
+//! it has had `hand_over_limit` to do so. For the first, [`Trust`] ends at three quarters of the lease.
+//! For the last, a node is trusted only while it has *read* the newest plan within three quarters of
+//! its lease: by the time a slot is taken from it by force it has either seen that it must give it up,
+//! and had three quarters of the limit from before the plan was written, or it is not trusted with
+//! anything any more. All this rests on clocks that run at about the same speed (a quarter apart at
+//! most), not on clocks that show the same time. Should even that fail, epochs fence what is stored.
+//!
+//! # What it costs
+//! Per node a keep-alive and a read of the plan a few times per lease; a write of its record when
+//! weight, leaving or rounded load changed; per plan one write, one epoch, and one confirmation by
+//! each node that gave slots up. Nothing is written while nothing changes, however many slots and
+//! subscriptions there are.
 
 mod assignment;
+mod context;
+mod election;
+mod follow;
+mod handover;
+mod held;
+mod keys;
+mod leader;
+mod member;
+mod mirror;
+mod plan;
+mod record;
+mod registry;
+mod runner;
+mod settings;
+mod state;
+mod trust;
+mod view;
 
 pub use assignment::{Worker, assign};
+pub use member::{ClusterHandle, ClusterMember};
+pub use plan::{Plan, SlotState};
+pub use record::{NodeLoad, NodeRecord, Roles};
+pub use runner::SlotChange;
+pub use settings::ClusterSettings;
+pub use trust::Trust;
+pub use view::{ClusterView, Health, NodeView};

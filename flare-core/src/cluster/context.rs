@@ -1,0 +1,89 @@
+//! Takes the ports and settings a host chose; gives every step of the cluster the same ones, and
+//! store calls that end in time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::settings::ClusterSettings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{IdSource, NodeId};
+use crate::port::{Clock, Lease, Repository};
+
+/// The wait after a first failure; it doubles with each further one.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What all steps of one node share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) lease: Arc<dyn Lease>,
+    pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: ClusterSettings,
+    ids: IdSource,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        lease: Arc<dyn Lease>,
+        repository: Arc<dyn Repository>,
+        clock: Arc<dyn Clock>,
+        settings: ClusterSettings,
+        seed: u64,
+    ) -> Self {
+        let random = Mutex::new(fastrand::Rng::with_seed(seed));
+        Self { lease, repository, clock, settings, ids: IdSource::seeded(seed), random }
+    }
+
+    /// An incarnation nobody had before.
+    pub(crate) fn fresh_id(&self) -> NodeId {
+        self.ids.next(self.clock.now()).into()
+    }
+
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    pub(crate) async fn sleep(&self, time: Duration) {
+        self.clock.sleep_until(self.clock.now() + time).await;
+    }
+
+    /// Sleeps until then by the monotonic clock; for ever without a time.
+    pub(crate) async fn sleep_until(&self, time: Option<Duration>) {
+        match time {
+            Some(time) => self.sleep(time.saturating_sub(self.monotonic())).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A little less than `most`, so that nodes do not all do the same at once.
+    pub(crate) fn up_to(&self, most: Duration) -> Duration {
+        most.mul_f64(self.random.lock().unwrap_or_else(PoisonError::into_inner).f64())
+    }
+
+    /// Waits after this many failures in a row.
+    pub(crate) async fn pause(&self, failures: u32) {
+        let doublings = failures.saturating_sub(1).min(10);
+        let pause = (PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
+        self.sleep(pause + self.up_to(pause / 5)).await;
+    }
+
+    /// A store call that answers within the limit or counts as failed, its effect unknown.
+    pub(crate) async fn timed<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let limit = self.settings.call_limit;
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.sleep(limit) => {
+                let detail = format!("no answer within {limit:?}");
+                Err(Error::new(ErrorKind::Timeout, operation).detail(detail))
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Takes plans as they are read; gives what this node has to stop and to start by them, in that
+//! order. Pure: the runner carries it out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::held::Held;
+use super::plan::{Plan, SlotState};
+use crate::model::{Epoch, NodeId, Tenure, Timestamp};
+
+/// What a node works, and the plan it works by.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    me: NodeId,
+    plan: Option<Arc<Plan>>,
+    works: BTreeMap<u32, Work>,
+    /// Whether it takes nothing more.
+    closed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    epoch: Epoch,
+    /// By when it has to be given up, if it has to.
+    until: Option<Duration>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Stop working these now, whatever is under way.
+    Drop(Vec<u32>),
+    /// Finish what is under way, by then at the latest, and say so.
+    Release { slots: Vec<u32>, until: Duration },
+    /// Work these.
+    Grant { slots: Vec<u32>, tenure: Tenure },
+}
+
+impl Follower {
+    pub(crate) fn new(me: NodeId) -> Self {
+        Self { me, plan: None, works: BTreeMap::new(), closed: false }
+    }
+
+    /// Follows a plan. `fresh` is when this node last knew, for certain, that there was no newer
+    /// plan than the one it followed: whatever this one wants back, it wants since later than that.
+    pub(crate) fn apply(&mut self, plan: &Arc<Plan>, fresh: Duration) -> Vec<Order> {
+        if self.has_followed(plan.generation) {
+            return Vec::new();
+        }
+        self.plan = Some(Arc::clone(plan));
+        let until = fresh + plan.grace * 3 / 4;
+        let (mut dropped, mut released) = (Vec::new(), Vec::new());
+        let mut granted: BTreeMap<(Epoch, Timestamp), Vec<u32>> = BTreeMap::new();
+        for (slot, state) in plan.numbered() {
+            let work = self.works.get_mut(&slot);
+            match *state {
+                SlotState::Owned { node, tenure } if node == self.me => {
+                    if work.as_ref().is_some_and(|work| work.epoch == tenure.epoch) {
+                        continue;
+                    }
+                    dropped.extend(work.map(|_| slot));
+                    if self.closed {
+                        self.works.remove(&slot);
+                        continue;
+                    }
+                    self.works.insert(slot, Work { epoch: tenure.epoch, until: None });
+                    granted.entry((tenure.epoch, tenure.taken_at)).or_default().push(slot);
+                }
+                SlotState::Releasing { node, tenure, .. } if node == self.me => match work {
+                    Some(work) if work.epoch != tenure.epoch => {
+                        self.works.remove(&slot);
+                        dropped.push(slot);
+                    }
+                    Some(work) if work.until.is_none() => {
+                        work.until = Some(until);
+                        released.push(slot);
+                    }
+                    _ => {}
+                },
+                _ => dropped.extend(self.works.remove(&slot).map(|_| slot)),
+            }
+        }
+        let mut orders = Vec::new();
+        if !dropped.is_empty() {
+            orders.push(Order::Drop(dropped));
+        }
+        if !released.is_empty() {
+            orders.push(Order::Release { slots: released, until });
+        }
+        for ((epoch, taken_at), slots) in granted {
+            orders.push(Order::Grant { slots, tenure: Tenure { epoch, taken_at } });
+        }
+        orders
+    }
+
+    /// Whether it has followed this plan, or a later one.
+    pub(crate) fn has_followed(&self, generation: u64) -> bool {
+        self.plan.as_ref().is_some_and(|last| last.generation >= generation)
+    }
+
+    /// Gives everything up that is not being given up already, and takes nothing more.
+    pub(crate) fn close(&mut self, until: Duration) -> Option<Order> {
+        self.closed = true;
+        let mut slots = Vec::new();
+        for (slot, work) in &mut self.works {
+            if work.until.is_none() {
+                work.until = Some(until);
+                slots.push(*slot);
+            }
+        }
+        (!slots.is_empty()).then_some(Order::Release { slots, until })
+    }
+
+    /// Under which epochs these are worked.
+    pub(crate) fn epochs(&self, slots: &[u32]) -> Vec<(u32, Epoch)> {
+        slots.iter().filter_map(|slot| Some((*slot, self.works.get(slot)?.epoch))).collect()
+    }
+
+    /// These are not worked under these epochs any more; tells those of them that were to be given
+    /// up. A slot may have been taken and granted anew since it was asked back.
+    pub(crate) fn done(&mut self, slots: &[(u32, Epoch)]) -> Vec<u32> {
+        let mut given_up = Vec::new();
+        for (slot, epoch) in slots {
+            let work = self.works.get(slot);
+            if work.is_some_and(|work| work.epoch == *epoch && work.until.is_some()) {
+                self.works.remove(slot);
+                given_up.push(*slot);
+            }
+        }
+        given_up
+    }
+
+    /// What should have been given up by now.
+    pub(crate) fn overdue(&mut self, now: Duration) -> Option<Order> {
+        let late = |work: &Work| work.until.is_some_and(|until| until <= now);
+        let late = self.works.iter().filter(|(_, work)| late(work));
+        let slots: Vec<u32> = late.map(|(slot, _)| *slot).collect();
+        slots.iter().for_each(|slot| _ = self.works.remove(slot));
+        (!slots.is_empty()).then_some(Order::Drop(slots))
+    }
+
+    /// When something is overdue next.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.works.values().filter_map(|work| work.until).min()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.works.is_empty()
+    }
+
+    /// What the leader should know, if it does not follow from what it was told last.
+    pub(crate) fn confirmation(&self, told: &Held) -> Option<Held> {
+        let plan = self.plan.as_ref()?;
+        let slots: BTreeSet<u32> = self
+            .works
+            .iter()
+            .filter(|(_, work)| work.until.is_some())
+            .map(|(slot, _)| *slot)
+            .collect();
+        let held = Held { generation: plan.generation, slots };
+        let news = plan.numbered().any(|(slot, state)| match state {
+            SlotState::Releasing { node, since, .. } if *node == self.me => {
+                held.confirms(slot, *since) && !told.confirms(slot, *since)
+            }
+            _ => false,
+        });
+        news.then_some(held)
+    }
+}
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

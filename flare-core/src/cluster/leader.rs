@@ -1,0 +1,217 @@
+//! Takes leadership and the picture of the cluster; gives plans, one from the other, each stored
+//! only in place of the one it was made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::context::Context;
+use super::election::Leadership;
+use super::handover::{Draft, Knowledge, draft};
+use super::mirror::View;
+use super::plan::{Plan, SlotState};
+use super::state::State;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Epoch, NodeId, Tenure, Timestamp};
+use crate::port::{Expect, StoreRevision, Written};
+
+/// What a leader remembers: when it first saw things, by the monotonic clock. A new leader starts
+/// afresh, so it waits longer than it had to and never less.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Since when nodes are there.
+    arrived: BTreeMap<NodeId, Duration>,
+    /// Since when the plans of these generations want slots back.
+    asked_back: BTreeMap<u64, Duration>,
+    /// When slots may move again only to balance.
+    balance_at: Duration,
+    /// The newest plan this leader knows of; older pictures are no ground to decide on.
+    known: StoreRevision,
+}
+
+/// Writes plans until something is wrong with this leader; tells what.
+pub(crate) async fn lead(leadership: &Leadership<'_>, view: &mut View) -> Error {
+    let context = leadership.context();
+    let mut memory = Memory::default();
+    let mut failures = 0;
+    loop {
+        let state = view.borrow_and_update().clone();
+        let wake_at = match turn(leadership, &mut memory, &state).await {
+            Ok(wake_at) => {
+                failures = 0;
+                wake_at
+            }
+            Err(error) if error.is_temporary() => {
+                failures += 1;
+                warn!(?error, "the plan could not be stored, will retry");
+                context.pause(failures).await;
+                continue;
+            }
+            Err(error) => return error,
+        };
+        tokio::select! {
+            biased;
+            changed = view.changed() => if changed.is_err() {
+                return Error::new(ErrorKind::Internal, "lead").detail("nobody watches the store");
+            },
+            () = context.sleep_until(wake_at) => {}
+        }
+    }
+}
+
+/// Looks at the cluster once; tells when to look again even if nothing changes.
+async fn turn(
+    leadership: &Leadership<'_>,
+    memory: &mut Memory,
+    state: &Arc<State>,
+) -> Result<Option<Duration>> {
+    let context = leadership.context();
+    // Who is not in an older picture may have joined since, and own what a newer plan gave it.
+    if state.revision < memory.known {
+        return Ok(None);
+    }
+    let (plan, expect) = match &state.plan {
+        None => (Arc::new(Plan::empty(context.settings.slots)), Expect::Absent),
+        Some(stored) => match &stored.plan {
+            Some(plan) => (Arc::clone(plan), Expect::At(stored.revision)),
+            None => return Err(refuse("the plan cannot be read by this version")),
+        },
+    };
+    if leadership.is_behind(&plan) {
+        return Err(refuse("a later leader wrote a plan"));
+    }
+    if plan.slots.len() != context.settings.slots as usize {
+        return Err(refuse("the plan has another number of slots than this node's settings"));
+    }
+    let now = context.monotonic();
+    memory.look(context, state, &plan, now);
+    match memory.decide(context, state, &plan, now) {
+        None => Ok(memory.next_look(context, state, &plan, now)),
+        Some(draft) => {
+            if draft.balances {
+                memory.balance_at = now + context.settings.move_every;
+            }
+            memory.known = store(leadership, draft, &plan, expect).await?;
+            Ok(None)
+        }
+    }
+}
+
+fn refuse(detail: &'static str) -> Error {
+    Error::new(ErrorKind::Conflict, "lead").detail(detail)
+}
+
+/// Draws an epoch if somebody takes slots over, and stores the plan; tells which plan is there now.
+async fn store(
+    leadership: &Leadership<'_>,
+    draft: Draft,
+    last: &Plan,
+    expect: Expect,
+) -> Result<StoreRevision> {
+    let context = leadership.context();
+    let mut tenure = Tenure { epoch: Epoch::ZERO, taken_at: Timestamp::EPOCH };
+    if draft.needs_tenure() {
+        // Drawn after all reasons for the plan were there: whoever worked these slots has stopped.
+        let drawn = context.timed("next_epoch", context.repository.next_epoch()).await?;
+        let newest = last.slots.iter().filter_map(SlotState::worker).map(|(_, it)| it.epoch).max();
+        if newest.is_some_and(|newest| newest >= drawn.epoch) {
+            return Err(Error::new(ErrorKind::Corrupt, "next_epoch")
+                .detail("the repository gave an epoch again, it may have been set back"));
+        }
+        tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
+    }
+    // Whoever is giving slots up was told how long it has.
+    let moving = last.slots.iter().any(SlotState::is_moving);
+    let told = if moving { last.grace } else { Duration::ZERO };
+    let grace = context.settings.hand_over_limit.max(told);
+    let plan = draft.finish(leadership.term(), grace, tenure);
+    let moving = plan.slots.iter().filter(|slot| slot.is_moving()).count();
+    match leadership.write(&plan, expect).await? {
+        Written::At(revision) => {
+            info!(generation = plan.generation, moving, "made a plan");
+            Ok(revision)
+        }
+        Written::Conflict(Some(other)) => Ok(other.revision),
+        Written::Conflict(None) => Err(Error::new(ErrorKind::Unavailable, "write_plan")
+            .detail("the plan was deleted meanwhile")),
+    }
+}
+
+impl Memory {
+    /// Notes what is there for the first time, and forgets what is not there any more.
+    fn look(&mut self, context: &Context, state: &State, plan: &Plan, now: Duration) {
+        self.arrived.retain(|id, _| state.nodes.contains_key(id));
+        for id in state.nodes.keys() {
+            self.arrived.entry(*id).or_insert(now);
+        }
+        let wanted: BTreeSet<u64> = releases(plan).map(|(_, since)| since).collect();
+        self.asked_back.retain(|since, _| wanted.contains(since));
+        for since in wanted {
+            self.asked_back.entry(since).or_insert(now);
+        }
+        // A leader who knew nothing a moment ago lets the cluster show itself first.
+        if self.balance_at.is_zero() {
+            self.balance_at = now + context.settings.settle_after.min(context.settings.move_every);
+        }
+    }
+
+    /// The next plan but for its epoch, if there is to be one.
+    fn decide(
+        &self,
+        context: &Context,
+        state: &State,
+        plan: &Plan,
+        now: Duration,
+    ) -> Option<Draft> {
+        let settled = self.settled(context, now);
+        let due = |node, since| self.due(context, state, plan, node, since);
+        let overdue = |node, since| due(node, since).is_some_and(|due| due <= now);
+        let moves = if self.balance_at <= now { context.settings.moves() } else { 0 };
+        draft(state, plan, &Knowledge { settled: &settled, overdue: &overdue, moves })
+    }
+
+    fn settled(&self, context: &Context, now: Duration) -> BTreeSet<NodeId> {
+        let settled = |since: &Duration| *since + context.settings.settle_after <= now;
+        self.arrived.iter().filter(|(_, since)| settled(since)).map(|(id, _)| *id).collect()
+    }
+
+    /// When a node must have given up what the plan of that generation wanted back. Its own lease
+    /// may be longer than ours: one that has not read that plan works on for as long.
+    fn due(
+        &self,
+        context: &Context,
+        state: &State,
+        plan: &Plan,
+        node: NodeId,
+        since: u64,
+    ) -> Option<Duration> {
+        let record = state.nodes.get(&node).and_then(Option::as_ref);
+        let ttl = record.map_or(Duration::ZERO, |record| record.ttl());
+        let asked = self.asked_back.get(&since)?;
+        Some(*asked + context.settings.hand_over_limit.max(plan.grace).max(ttl))
+    }
+
+    /// When something will be different only because time has passed.
+    fn next_look(
+        &self,
+        context: &Context,
+        state: &State,
+        plan: &Plan,
+        now: Duration,
+    ) -> Option<Duration> {
+        let settles = self.arrived.values().map(|since| *since + context.settings.settle_after);
+        let due = |(node, since)| self.due(context, state, plan, node, since);
+        let due = releases(plan).filter_map(due);
+        settles.chain(due).chain([self.balance_at]).filter(|at| *at > now).min()
+    }
+}
+
+/// Who is asked to give slots up, and since which plan.
+fn releases(plan: &Plan) -> impl Iterator<Item = (NodeId, u64)> {
+    plan.slots.iter().filter_map(|slot| match slot {
+        SlotState::Releasing { node, since, .. } => Some((*node, *since)),
+        _ => None,
+    })
+}

@@ -1,0 +1,279 @@
+//! Takes plans; gives the changes of what this node works, and confirms what it gave up. Stops
+//! before it starts; decides nothing.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{debug, warn};
+
+use super::context::Context;
+use super::follow::{Follower, Order};
+use super::held::Held;
+use super::keys;
+use super::mirror::View;
+use super::registry::Registration;
+use super::state::StoredPlan;
+use super::trust::Trust;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Epoch, Tenure};
+use crate::port::{Entry, StoreRevision, Write};
+
+/// How soon a confirmation that could not be stored is tried again.
+const CONFIRM_AGAIN: Duration = Duration::from_millis(200);
+
+/// A change of which slots this node works.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SlotChange {
+    /// These slots are this node's.
+    #[non_exhaustive]
+    Granted {
+        /// Which slots.
+        slots: Vec<u32>,
+        /// Since when, under which epoch.
+        tenure: Tenure,
+        /// Until when each of them is certainly this node's; to be asked before every send.
+        trust: Trust,
+    },
+    /// These are to be given up: nothing new begins, what is in flight may finish.
+    #[non_exhaustive]
+    Release {
+        /// Which slots.
+        slots: Vec<u32>,
+        /// By when, on the monotonic clock; what is in flight then is dropped.
+        until: Duration,
+        /// To be dropped, or sent to, once nothing is worked any more.
+        done: oneshot::Sender<()>,
+    },
+    /// These are somebody else's, perhaps: what is in flight is dropped at once.
+    #[non_exhaustive]
+    Lost {
+        /// Which slots.
+        slots: Vec<u32>,
+    },
+}
+
+/// Carries out what plans ask of this node.
+#[derive(Debug)]
+pub(crate) struct Runner<'a> {
+    context: &'a Context,
+    registration: &'a Registration,
+    changes: &'a mpsc::Sender<SlotChange>,
+    follower: Follower,
+    /// What whoever takes the changes may believe to be this node's: told apart from what is, for a
+    /// change on its way may get lost when the registration does.
+    believed: BTreeSet<u32>,
+    followed: StoreRevision,
+    /// When this node last knew, for certain, that there was no plan newer than the one followed.
+    fresh: Duration,
+    /// What others know of its releases.
+    told: Held,
+    releases: FuturesUnordered<Drained>,
+}
+
+type Drained = futures::future::BoxFuture<'static, Vec<(u32, Epoch)>>;
+
+/// Hands plans that were read beside the watch to the runner.
+#[derive(Debug)]
+pub(crate) struct Reading(mpsc::Sender<Read>);
+
+#[derive(Debug)]
+pub(crate) struct Read {
+    plan: Option<Entry>,
+    asked: Duration,
+    followed: oneshot::Sender<Result<()>>,
+}
+
+/// A way to hand plans over, and where they come out.
+pub(crate) fn reading() -> (Reading, mpsc::Receiver<Read>) {
+    let (sender, receiver) = mpsc::channel(1);
+    (Reading(sender), receiver)
+}
+
+impl Reading {
+    /// Has the runner follow what was asked for at `asked`; returns once it has.
+    pub(crate) async fn follow(&self, plan: Option<Entry>, asked: Duration) -> Result<()> {
+        let gone = || Error::new(ErrorKind::Internal, "follow").detail("nobody follows the plan");
+        let (followed, answer) = oneshot::channel();
+        self.0.send(Read { plan, asked, followed }).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl<'a> Runner<'a> {
+    pub(crate) fn new(
+        context: &'a Context,
+        registration: &'a Registration,
+        changes: &'a mpsc::Sender<SlotChange>,
+    ) -> Self {
+        Self {
+            context,
+            registration,
+            changes,
+            follower: Follower::new(registration.id),
+            believed: BTreeSet::new(),
+            followed: StoreRevision::default(),
+            fresh: registration.asked,
+            told: Held::default(),
+            releases: FuturesUnordered::new(),
+        }
+    }
+
+    /// Follows plans until nobody takes the changes any more, or the plan is gone.
+    pub(crate) async fn run(
+        &mut self,
+        view: &mut View,
+        reads: &mut mpsc::Receiver<Read>,
+        closing: &mut oneshot::Receiver<Duration>,
+    ) -> Result<()> {
+        let mut closed = false;
+        loop {
+            let plan = view.borrow_and_update().plan.clone();
+            if let Some(plan) = plan {
+                self.follow(&plan).await?;
+            }
+            let again = match self.confirm().await {
+                Ok(()) => None,
+                Err(error) if error.is_temporary() => {
+                    warn!(?error, "a release could not be confirmed, will retry");
+                    Some(self.context.monotonic() + CONFIRM_AGAIN)
+                }
+                Err(error) => return Err(error),
+            };
+            if closed && self.follower.is_idle() {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                Some(slots) = self.releases.next() => self.released(&slots),
+                () = self.context.sleep_until(self.follower.next_due()) => {
+                    let late = self.follower.overdue(self.context.monotonic());
+                    self.carry_out(late).await?;
+                }
+                Some(read) = reads.recv() => self.read(read).await?,
+                changed = view.changed() => if changed.is_err() { return Ok(()) },
+                until = &mut *closing, if !closed => {
+                    closed = true;
+                    let until = until.unwrap_or_default();
+                    debug!(?until, "giving everything up");
+                    let all = self.follower.close(until);
+                    self.carry_out(all).await?;
+                }
+                () = self.context.sleep_until(again) => {}
+            }
+        }
+    }
+
+    /// Drops everything.
+    pub(crate) async fn lose(mut self) {
+        self.registration.trust.end();
+        let slots: Vec<u32> = std::mem::take(&mut self.believed).into_iter().collect();
+        // Whoever does not listen any more works nothing.
+        if !slots.is_empty() && self.changes.send(SlotChange::Lost { slots }).await.is_err() {
+            debug!("nobody to tell that all slots are lost");
+        }
+    }
+
+    /// Follows a plan that was read beside the watch, and answers once that is done.
+    async fn read(&mut self, read: Read) -> Result<()> {
+        let plan = read.plan.as_ref().map(StoredPlan::read);
+        let answer = match plan {
+            Some(plan) if plan.revision < self.followed => {
+                Err(Error::new(ErrorKind::Unavailable, "follow")
+                    .detail("the store showed an older plan than before"))
+            }
+            Some(plan) => {
+                self.follow(&plan).await?;
+                self.fresh = read.asked;
+                Ok(())
+            }
+            None if self.followed > StoreRevision::default() => {
+                return Err(Error::new(ErrorKind::Lost, "follow").detail("the plan is gone"));
+            }
+            None => {
+                self.fresh = read.asked;
+                Ok(())
+            }
+        };
+        // Whoever asked may have given up waiting.
+        let _ = read.followed.send(answer);
+        Ok(())
+    }
+
+    async fn follow(&mut self, stored: &StoredPlan) -> Result<()> {
+        if stored.revision <= self.followed {
+            return Ok(());
+        }
+        let unreadable =
+            |detail: &'static str| Err(Error::new(ErrorKind::Corrupt, "follow").detail(detail));
+        let Some(plan) = &stored.plan else {
+            return unreadable("the plan cannot be read by this version");
+        };
+        if plan.slots.len() != self.context.settings.slots as usize {
+            return unreadable("the plan has another number of slots than this node's settings");
+        }
+        if self.follower.has_followed(plan.generation) {
+            // Plans count on. One that does not was made by somebody who knew of none before.
+            return Err(Error::new(ErrorKind::Lost, "follow").detail("plans were started over"));
+        }
+        self.followed = stored.revision;
+        for order in self.follower.apply(plan, self.fresh) {
+            self.carry_out(Some(order)).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&mut self, order: Option<Order>) -> Result<()> {
+        let Some(order) = order else { return Ok(()) };
+        let trust = &self.registration.trust;
+        // What is trusted changes before anybody is told: that takes time, and may have to wait.
+        let mut dropped = Vec::new();
+        let change = match order {
+            Order::Drop(slots) => {
+                slots.iter().for_each(|slot| trust.close(*slot));
+                dropped.clone_from(&slots);
+                SlotChange::Lost { slots }
+            }
+            Order::Release { slots, until } => {
+                slots.iter().for_each(|slot| trust.limit(*slot, until));
+                let (done, drained) = oneshot::channel();
+                let released = self.follower.epochs(&slots);
+                self.releases.push(Box::pin(async move {
+                    // Dropping the sender says the same.
+                    let _ = drained.await;
+                    released
+                }));
+                SlotChange::Release { slots, until, done }
+            }
+            Order::Grant { slots, tenure } => {
+                slots.iter().for_each(|slot| trust.open(*slot));
+                self.believed.extend(&slots);
+                SlotChange::Granted { slots, tenure, trust: trust.clone() }
+            }
+        };
+        let gone = |_| Error::new(ErrorKind::Lost, "follow").detail("nobody works any more");
+        self.changes.send(change).await.map_err(gone)?;
+        dropped.iter().for_each(|slot| _ = self.believed.remove(slot));
+        Ok(())
+    }
+
+    fn released(&mut self, slots: &[(u32, Epoch)]) {
+        for slot in self.follower.done(slots) {
+            self.registration.trust.close(slot);
+            self.believed.remove(&slot);
+        }
+    }
+
+    /// Tells the leader what was given up, if it does not know.
+    async fn confirm(&mut self) -> Result<()> {
+        let Some(held) = self.follower.confirmation(&self.told) else { return Ok(()) };
+        let write = Write::new(keys::held(self.registration.id), held.encode()?);
+        let write = write.lease(self.registration.lease);
+        self.context.timed("write", self.context.lease.write(write)).await?;
+        self.told = held;
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Takes the host's wishes; gives the figures the cluster holds itself to.
+
+use std::time::Duration;
+
+use super::record::Roles;
+use crate::model::Invalid;
+
+/// How a node takes part in a cluster. All nodes of a cluster should agree on all but `name`,
+/// `roles` and `weight`; on `slots` they must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClusterSettings {
+    /// What this node is called. Need not be unique; a node that keeps its name over restarts is
+    /// given much of what it had.
+    pub name: String,
+    /// What it may be used for.
+    pub roles: Roles,
+    /// Its part of the slots, in relation to the others' weights.
+    pub weight: u32,
+    /// Slots that are shared out.
+    pub slots: u32,
+    /// How long a node that died keeps its slots from others. Asked of the store, which may grant
+    /// more.
+    pub ttl: Duration,
+    /// Longest wait for one answer of a store.
+    pub call_limit: Duration,
+    /// How long a node has to be there before slots are moved to it.
+    pub settle_after: Duration,
+    /// Most slots that are moved at a time only to balance, in percent of all.
+    pub move_percent: u32,
+    /// How long after such a move the next one may begin.
+    pub move_every: Duration,
+    /// How long a node may take to give a slot up; then it is taken. At least `ttl`.
+    pub hand_over_limit: Duration,
+    /// Longest wait for others to take over, when this node leaves.
+    pub drain_limit: Duration,
+    /// How often a node's load is published, if it changed.
+    pub publish_every: Duration,
+    /// How often all keys are read again, for a watch may have gone silent.
+    pub sweep_every: Duration,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self {
+            name: "flare".to_owned(),
+            roles: Roles::ALL,
+            weight: 100,
+            slots: 1_024,
+            ttl: Duration::from_secs(15),
+            call_limit: Duration::from_secs(3),
+            settle_after: Duration::from_secs(5),
+            move_percent: 5,
+            move_every: Duration::from_secs(2),
+            hand_over_limit: Duration::from_secs(30),
+            drain_limit: Duration::from_secs(15),
+            publish_every: Duration::from_secs(10),
+            sweep_every: Duration::from_secs(60),
+        }
+    }
+}
+
+impl ClusterSettings {
+    /// Refuses figures that contradict each other.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let rules = [
+            (self.name.is_empty(), "name", "is empty"),
+            (self.slots == 0, "slots", "must be at least 1"),
+            (self.slots > 65_536, "slots", "must be at most 65536"),
+            (self.weight > 1_000_000, "weight", "must be at most 1000000"),
+            (self.ttl < Duration::from_secs(1), "ttl", "must be at least 1s"),
+            (self.call_limit.is_zero(), "call-limit", "must not be zero"),
+            // A call that hangs must leave time for another one while the lease is trusted.
+            (self.call_limit > self.ttl / 4, "call-limit", "must be at most a quarter of ttl"),
+            (self.hand_over_limit < self.ttl, "hand-over-limit", "must be at least ttl"),
+            (self.move_percent == 0, "move-percent", "must be at least 1"),
+            (self.move_percent > 100, "move-percent", "must be at most 100"),
+            (self.publish_every.is_zero(), "publish-every", "must not be zero"),
+            (self.sweep_every < self.ttl, "sweep-every", "must be at least ttl"),
+        ];
+        match rules.into_iter().find(|(broken, ..)| *broken) {
+            Some((_, field, reason)) => Err(Invalid::new(field, reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// How many slots may move at a time only to balance.
+    pub(crate) fn moves(&self) -> usize {
+        let share = u64::from(self.slots) * u64::from(self.move_percent) / 100;
+        usize::try_from(share).unwrap_or(usize::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_sound_and_contradictions_name_their_field() {
+        let sound = ClusterSettings::default();
+        assert_eq!(sound.check(), Ok(()));
+        assert_eq!(sound.moves(), 51);
+        let secs = Duration::from_secs;
+        for (field, broken) in [
+            ("hand-over-limit", ClusterSettings { hand_over_limit: secs(14), ..sound.clone() }),
+            ("call-limit", ClusterSettings { call_limit: secs(4), ..sound.clone() }),
+            ("slots", ClusterSettings { slots: 0, ..sound.clone() }),
+            ("name", ClusterSettings { name: String::new(), ..sound.clone() }),
+            ("move-percent", ClusterSettings { move_percent: 0, ..sound.clone() }),
+        ] {
+            assert_eq!(broken.check().unwrap_err().field(), field);
+        }
+        assert_eq!(ClusterSettings { slots: 3, ..sound }.moves(), 1);
+    }
+}

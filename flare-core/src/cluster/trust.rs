@@ -1,0 +1,160 @@
+//! Takes leases as they are granted and prolonged; gives until when a slot is certainly this
+//! node's, by the monotonic clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::port::{Clock, LeaseGrant};
+
+/// Until when slots are certainly this node's. Clones share it: whoever works a slot asks before
+/// it starts anything, and is right even where news of a loss has not reached it yet.
+///
+/// A slot is trusted while both hold:
+/// - the node's lease cannot have lapsed, and the newest plan was read: three quarters of the
+///   lease's time, counted from before both were asked for;
+/// - the slot was granted and not taken back; one that is to be given up is trusted until the time
+///   by which it has to be.
+///
+/// Once it has ended it stays ended: the node registers anew, with another trust.
+#[derive(Debug, Clone)]
+pub struct Trust(Arc<Ends>);
+
+/// When trust ends, in nanoseconds of the monotonic clock.
+#[derive(Debug)]
+struct Ends {
+    node: AtomicU64,
+    slots: Vec<AtomicU64>,
+}
+
+impl Trust {
+    /// A lease that was asked for at `asked`, and no slots yet.
+    pub(crate) fn new(grant: &LeaseGrant, asked: Duration, slots: u32) -> Self {
+        let slots = (0..slots).map(|_| AtomicU64::new(0)).collect();
+        Self(Arc::new(Ends { node: AtomicU64::new(end_of(grant, asked)), slots }))
+    }
+
+    /// How long the slot is certainly this node's.
+    pub fn left(&self, slot: u32, clock: &dyn Clock) -> Duration {
+        let slots = &self.0.slots;
+        let end = slots.get(slot as usize).map_or(0, |end| end.load(Ordering::Acquire));
+        span(end.min(self.0.node.load(Ordering::Acquire)), clock)
+    }
+
+    /// Whether the slot is certainly this node's: only then may a send start.
+    pub fn is_trusted(&self, slot: u32, clock: &dyn Clock) -> bool {
+        !self.left(slot, clock).is_zero()
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.0.slots.len()
+    }
+
+    /// How long the node itself is certainly registered, and knows the newest plan.
+    pub fn node_left(&self, clock: &dyn Clock) -> Duration {
+        span(self.0.node.load(Ordering::Acquire), clock)
+    }
+
+    /// The lease was prolonged and the plan read, both asked for after `asked`. Tells whether it
+    /// was in time: what was not trusted for a moment is not trusted again.
+    pub(crate) fn prolong(&self, grant: &LeaseGrant, asked: Duration, clock: &dyn Clock) -> bool {
+        if self.node_left(clock).is_zero() {
+            return false;
+        }
+        self.0.node.store(end_of(grant, asked), Ordering::Release);
+        true
+    }
+
+    /// Nothing is trusted any more.
+    pub(crate) fn end(&self) {
+        self.0.node.store(0, Ordering::Release);
+    }
+
+    /// The slot is this node's.
+    pub(crate) fn open(&self, slot: u32) {
+        self.set(slot, u64::MAX);
+    }
+
+    /// The slot has to be given up by then.
+    pub(crate) fn limit(&self, slot: u32, until: Duration) {
+        self.set(slot, nanos(until));
+    }
+
+    /// The slot is not this node's any more.
+    pub(crate) fn close(&self, slot: u32) {
+        self.set(slot, 0);
+    }
+
+    fn set(&self, slot: u32, end: u64) {
+        if let Some(slot) = self.0.slots.get(slot as usize) {
+            slot.store(end, Ordering::Release);
+        }
+    }
+}
+
+fn end_of(grant: &LeaseGrant, asked: Duration) -> u64 {
+    nanos(asked + grant.ttl * 3 / 4)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn span(end: u64, clock: &dyn Clock) -> Duration {
+    Duration::from_nanos(end).saturating_sub(clock.monotonic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Timestamp;
+    use crate::port::LeaseId;
+
+    /// A clock that shows what it was made with.
+    #[derive(Debug)]
+    struct At(u64);
+
+    #[async_trait::async_trait]
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::EPOCH
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::from_secs(self.0)
+        }
+
+        async fn sleep_until(&self, _: Timestamp) {}
+    }
+
+    fn trust() -> (Trust, LeaseGrant) {
+        let grant = LeaseGrant::new(LeaseId::new(1), Duration::from_secs(20));
+        (Trust::new(&grant, Duration::from_secs(100), 2), grant)
+    }
+
+    #[test]
+    fn a_slot_is_trusted_once_open_and_for_three_quarters_of_the_lease() {
+        let (trust, _) = trust();
+        assert!(!trust.is_trusted(1, &At(100)));
+        trust.open(1);
+        assert!(trust.is_trusted(1, &At(114)) && !trust.is_trusted(1, &At(115)));
+        assert!(!trust.is_trusted(0, &At(101)) && !trust.is_trusted(9, &At(101)));
+        trust.limit(1, Duration::from_secs(105));
+        assert!(trust.is_trusted(1, &At(104)) && !trust.is_trusted(1, &At(105)));
+        trust.close(1);
+        assert!(!trust.is_trusted(1, &At(101)));
+    }
+
+    #[test]
+    fn what_ended_is_not_prolonged() {
+        let (trust, grant) = trust();
+        trust.open(0);
+        assert!(trust.prolong(&grant, Duration::from_secs(110), &At(112)));
+        assert!(trust.is_trusted(0, &At(124)));
+        assert!(!trust.prolong(&grant, Duration::from_secs(124), &At(125)), "too late");
+        trust.end();
+        assert!(!trust.prolong(&grant, Duration::from_secs(112), &At(113)));
+        assert!(!trust.is_trusted(0, &At(113)));
+    }
+}
