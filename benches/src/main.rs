@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
 
+mod cluster;
 mod e2e;
 mod ground;
 mod idle;
@@ -31,6 +32,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
+       flare-benches cluster [--slots N] [--nodes N] [--rounds N]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
@@ -61,6 +63,11 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --rounds N   rounds of each comparison (15)
            --json       print the figures as one JSON object on the last line
 
+  cluster  how long a leader takes to decide which node works which slot
+           --slots N    slots to share out (16384)
+           --nodes N    nodes to share them among (100)
+           --rounds N   rounds of each case (21)
+
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
 fn main() -> ExitCode {
@@ -76,6 +83,7 @@ fn main() -> ExitCode {
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"idle", rest)) => idle::run(rest),
         Some((&"mongo", rest)) => mongo::run(rest),
+        Some((&"cluster", rest)) => cluster::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)
