@@ -29,25 +29,26 @@ impl Preference {
     /// The node this slot prefers among those that `may` have it.
     pub(super) fn first(&self, slot: usize, may: impl Fn(usize) -> bool) -> Option<usize> {
         let slot = mix(slot as u64 ^ 0x9e37_79b9_7f4a_7c15);
-        let mut best: Option<(usize, u64, f64)> = None;
-        for (at, node) in self.nodes.iter().enumerate() {
-            if node.weight == 0 || !may(at) {
-                continue;
-            }
-            let hash = mix(slot ^ node.seed);
-            // A lower score wins: -ln(u)/weight for u in (0, 1], which falls as the hash rises.
-            let score = if self.equal { 0.0 } else { -unit(hash).ln() / f64::from(node.weight) };
-            let wins =
-                best.is_none_or(
-                    |(_, best_hash, best_score)| {
-                        if self.equal { hash > best_hash } else { score < best_score }
-                    },
-                );
-            if wins {
-                best = Some((at, hash, score));
+        let may = |(at, node): &(usize, &Node)| node.weight > 0 && may(*at);
+        let able = self.nodes.iter().enumerate().filter(may);
+        let hashed = able.map(|(at, node)| (at, node, mix(slot ^ node.seed)));
+        if self.equal {
+            // The first of those with the greatest.
+            return hashed.rev().max_by_key(|(.., hash)| *hash).map(|(at, ..)| at);
+        }
+        // The least -ln(u)/weight wins, for u in (0, 1]. It is never below (1-u)/weight, so most
+        // nodes are out of the race without a logarithm.
+        let mut best = (None, f64::INFINITY);
+        for (at, node, hash) in hashed {
+            let (u, weight) = (unit(hash), f64::from(node.weight));
+            if (1.0 - u) < best.1 * weight {
+                let score = -u.ln() / weight;
+                if score < best.1 {
+                    best = (Some(at), score);
+                }
             }
         }
-        best.map(|(at, ..)| at)
+        best.0
     }
 }
 
