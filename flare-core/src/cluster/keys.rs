@@ -6,6 +6,7 @@
 //! | `cluster/leader` | the leader's lease | whoever wins it | the leader's incarnation |
 //! | `cluster/plan` | nothing | the leader | [`Plan`](super::Plan) |
 //! | `cluster/held/<incarnation>` | the node's lease | the node | what it confirmed of releases |
+//! | `cluster/drains/<incarnation>` | the node's lease | operators | nothing: the node is to leave |
 //! | `cluster/pins` | nothing | operators | slots that belong to a node, by its name |
 
 use crate::model::NodeId;
@@ -19,6 +20,7 @@ pub(crate) const PLAN: &str = "cluster/plan";
 const PINS: &str = "cluster/pins";
 const NODES: &str = "cluster/nodes/";
 const HELD: &str = "cluster/held/";
+const DRAINS: &str = "cluster/drains/";
 
 /// The key of a node's record.
 pub(crate) fn node(id: NodeId) -> String {
@@ -30,11 +32,17 @@ pub(crate) fn held(id: NodeId) -> String {
     format!("{HELD}{id}")
 }
 
+/// The key that asks a node to leave.
+pub(crate) fn drain(id: NodeId) -> String {
+    format!("{DRAINS}{id}")
+}
+
 /// What a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Node(NodeId),
     Held(NodeId),
+    Drain(NodeId),
     Leader,
     Plan,
     Pins,
@@ -48,7 +56,10 @@ impl Key {
             LEADER => Some(Self::Leader),
             PLAN => Some(Self::Plan),
             PINS => Some(Self::Pins),
-            _ => id(NODES).map(Self::Node).or_else(|| id(HELD).map(Self::Held)),
+            _ => id(NODES)
+                .map(Self::Node)
+                .or_else(|| id(HELD).map(Self::Held))
+                .or_else(|| id(DRAINS).map(Self::Drain)),
         }
     }
 }
@@ -62,9 +73,12 @@ mod tests {
         let id = NodeId::from_bytes([7; 16]);
         assert_eq!(Key::parse(&node(id)), Some(Key::Node(id)));
         assert_eq!(Key::parse(&held(id)), Some(Key::Held(id)));
+        assert_eq!(Key::parse(&drain(id)), Some(Key::Drain(id)));
         assert_eq!(Key::parse(LEADER), Some(Key::Leader));
         assert_eq!(Key::parse(PLAN), Some(Key::Plan));
-        for key in [node(id), held(id), LEADER.to_owned(), PLAN.to_owned(), PINS.to_owned()] {
+        for key in
+            [node(id), held(id), drain(id), LEADER.to_owned(), PLAN.to_owned(), PINS.to_owned()]
+        {
             assert!(key.starts_with(PREFIX));
         }
         for other in ["cluster/", "cluster/nodes/x", "flare/owner"] {

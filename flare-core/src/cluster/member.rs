@@ -9,6 +9,7 @@ use tracing::{info, warn};
 
 use super::context::Context;
 use super::election::stand;
+use super::keys;
 use super::mirror::{Mirror, View};
 use super::record::NodeLoad;
 use super::registry::{Facts, Registration};
@@ -16,14 +17,14 @@ use super::runner::{Runner, SlotChange, reading};
 use super::settings::ClusterSettings;
 use super::state::State;
 use super::view::ClusterView;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::NodeId;
-use crate::port::{Clock, Lease, Repository};
+use crate::port::{Clock, Lease, Repository, Write};
 
 /// A node's part in the cluster; does nothing until it is [run](Self::run).
 #[derive(Debug)]
 pub struct ClusterMember {
-    context: Context,
+    context: Arc<Context>,
     mirror: Mirror,
     facts: watch::Sender<Facts>,
     node: watch::Sender<Option<NodeId>>,
@@ -32,6 +33,7 @@ pub struct ClusterMember {
 /// What a node can be asked and told while it runs. Clones are the same node's.
 #[derive(Debug, Clone)]
 pub struct ClusterHandle {
+    context: Arc<Context>,
     facts: watch::Sender<Facts>,
     view: View,
     node: watch::Receiver<Option<NodeId>>,
@@ -56,6 +58,18 @@ impl ClusterHandle {
     /// Has the node hand everything over and leave, as if its run had been asked to stop.
     pub fn drain(&self) {
         self.change(|facts| facts.draining = true);
+    }
+
+    /// Asks any node of the cluster to hand everything over and leave; returns once that is stored.
+    pub async fn drain_node(&self, node: NodeId) -> Result<()> {
+        let (context, operation) = (&self.context, "drain_node");
+        let found = context.timed("get", context.lease.get(&keys::node(node))).await?;
+        let Some(lease) = found.and_then(|entry| entry.lease) else {
+            return Err(Error::new(ErrorKind::NotFound, operation).detail("there is no such node"));
+        };
+        // Bound to that node's lease, so that nothing is left once it is gone.
+        let write = Write::new(keys::drain(node), "").lease(lease);
+        context.timed("write", context.lease.write(write)).await.map(drop)
     }
 
     /// The cluster as far as this node has read.
@@ -92,12 +106,13 @@ impl ClusterMember {
         settings.check().map_err(|invalid| Error::invalid("join_cluster", invalid))?;
         let facts = Facts { weight: settings.weight, draining: false, load: NodeLoad::default() };
         let member = Self {
-            context: Context::new(lease, repository, clock, settings, seed),
+            context: Arc::new(Context::new(lease, repository, clock, settings, seed)),
             mirror: Mirror::new(),
             facts: watch::Sender::new(facts),
             node: watch::Sender::new(None),
         };
         let handle = ClusterHandle {
+            context: Arc::clone(&member.context),
             facts: member.facts.clone(),
             view: member.mirror.view(),
             node: member.node.subscribe(),
@@ -105,15 +120,19 @@ impl ClusterMember {
         Ok((member, handle))
     }
 
-    /// Takes part until `stop`, or [`ClusterHandle::drain`]: then hands everything over and leaves.
+    /// Takes part until `stop`, [`ClusterHandle::drain`] or [`ClusterHandle::drain_node`]: then hands everything over and leaves.
     /// Whoever takes the changes stops working when the channel closes. Dropping the future is
     /// what a crash is: others take over once the lease has lapsed.
     pub async fn run(self, changes: mpsc::Sender<SlotChange>, stop: impl Future<Output = ()>) {
         let mut drained = self.facts.subscribe();
+        let mut asked = self.mirror.view();
+        let is_asked =
+            |state: &State| self.node.borrow().is_some_and(|id| state.drains.contains(&id));
         let stop = async {
             tokio::select! {
                 () = stop => {}
                 _ = drained.wait_for(|facts| facts.draining) => {}
+                _ = asked.wait_for(|state| is_asked(state)) => {}
             }
             self.facts.send_if_modified(|facts| !std::mem::replace(&mut facts.draining, true));
         };

@@ -1,6 +1,6 @@
 //! Takes keys and their changes; gives what they say about the cluster at one point in history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::held::Held;
@@ -18,6 +18,8 @@ pub(crate) struct State {
     /// Who is there. One whose record cannot be read is there all the same.
     pub(crate) nodes: BTreeMap<NodeId, Option<Arc<NodeRecord>>>,
     pub(crate) held: BTreeMap<NodeId, Arc<Held>>,
+    /// Who was asked to leave.
+    pub(crate) drains: BTreeSet<NodeId>,
     pub(crate) leader: Option<Leader>,
     pub(crate) plan: Option<StoredPlan>,
     pub(crate) pins: Arc<BTreeMap<u32, String>>,
@@ -88,6 +90,7 @@ impl State {
                     }
                 }
             }
+            Some(Key::Drain(id)) => _ = self.drains.insert(id),
             Some(Key::Leader) => {
                 let node = str::from_utf8(&entry.value).ok().and_then(|id| id.parse().ok());
                 self.leader = Some(Leader { node, term: entry.revision, lease: entry.lease });
@@ -105,6 +108,7 @@ impl State {
         match Key::parse(key) {
             Some(Key::Node(id)) => drop(self.nodes.remove(&id)),
             Some(Key::Held(id)) => drop(self.held.remove(&id)),
+            Some(Key::Drain(id)) => _ = self.drains.remove(&id),
             Some(Key::Leader) => self.leader = None,
             Some(Key::Plan) => self.plan = None,
             Some(Key::Pins) => self.pins = Arc::default(),

@@ -1,6 +1,7 @@
 //! Nodes leave, shed load, and lead while they leave.
 
 use flare_core::cluster::{Health, Roles};
+use flare_core::port::Lease;
 
 use crate::worker::Manners;
 use crate::world::{World, secs};
@@ -90,4 +91,17 @@ async fn a_node_that_dies_while_it_leaves_is_as_dead_as_any() {
     assert!(world.view().await.moving > 0);
     world.kill("b").await;
     world.until(secs(12), |world| world.worked() == SLOTS as usize).await;
+}
+
+#[tokio::test]
+async fn any_node_can_be_asked_to_leave_from_any_other() {
+    let mut world = cluster(&["a", "b", "c"], Manners::AtOnce, 28).await;
+    let (asks, leaves) = (world.node("a").handle.clone(), world.node("c").handle.node().unwrap());
+    asks.drain_node(leaves).await.unwrap();
+    world.until(secs(3), |world| world.has_ended("c")).await;
+    assert_eq!(world.worked(), SLOTS as usize);
+    let refused = asks.drain_node(leaves).await.unwrap_err();
+    assert_eq!(refused.kind(), flare_core::ErrorKind::NotFound);
+    let left = world.memory.lease().list("cluster/drains/").await.unwrap();
+    assert!(left.entries.is_empty(), "nothing is left of it");
 }

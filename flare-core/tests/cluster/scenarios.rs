@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flare_core::cluster::{Health, Roles};
+use flare_core::port::{Expect, Lease, Write};
 
 use crate::worker::Manners;
 use crate::world::{TTL, World, secs};
@@ -141,8 +142,32 @@ async fn every_node_shows_the_same_cluster() {
 }
 
 #[tokio::test]
+async fn a_lease_that_somebody_else_ended_is_noticed_at_once() {
+    let mut world = cluster(&["a", "b", "c"], 12).await;
+    let before = world.node("b").handle.node().unwrap();
+    let key = format!("cluster/nodes/{before}");
+    let lease = world.memory.lease().get(&key).await.unwrap().and_then(|entry| entry.lease);
+    world.memory.lease().revoke(lease.unwrap()).await.unwrap();
+    world.until(secs(1), |world| world.works("b").is_empty()).await;
+    world.until(secs(1), |world| world.worked() == SLOTS as usize).await;
+    world.until(secs(1), |world| world.node("b").handle.node().is_some()).await;
+    assert_ne!(world.node("b").handle.node(), Some(before));
+    world.until(secs(60), |world| world.works("b").len() >= 18).await;
+}
+
+#[tokio::test]
+async fn a_pinned_slot_moves_to_its_node() {
+    let mut world = cluster(&["a", "b", "c"], 13).await;
+    let slot = world.works("a")[0];
+    let pins = format!(r#"{{"{slot}":"c"}}"#);
+    world.memory.lease().write(Write::new("cluster/pins", pins)).await.unwrap();
+    world.until(secs(5), |world| world.works("c").contains(&slot)).await;
+    world.rest(secs(20)).await;
+    assert!(world.works("c").contains(&slot));
+}
+
+#[tokio::test]
 async fn a_lost_store_of_leases_is_started_over_with_larger_epochs() {
-    use flare_core::port::{Expect, Lease};
     let mut world = cluster(&["a", "b"], 11).await;
     let before = world.view().await.plan.unwrap();
     let newest = |plan: &flare_core::cluster::Plan| {
