@@ -228,8 +228,13 @@ impl ClusterMember {
         // Election and leadership ended with the block above; now the work does.
         match end {
             End::Left => registration.leave(context).await,
-            // The lease is not given back: what was in flight may take a moment to be dropped.
-            End::Lost => runner.lose().await,
+            End::Lost => {
+                // While something may be in flight the lease is not given back: dropping that may
+                // take a moment. Without anything, nobody shall wait for a node that is not there.
+                if !runner.lose().await {
+                    registration.leave(context).await;
+                }
+            }
         }
         end
     }

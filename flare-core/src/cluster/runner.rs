@@ -167,14 +167,18 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Drops everything.
-    pub(crate) async fn lose(mut self) {
+    /// Drops everything; tells whether there was anything to drop.
+    pub(crate) async fn lose(mut self) -> bool {
         self.registration.trust.end();
         let slots: Vec<u32> = std::mem::take(&mut self.believed).into_iter().collect();
+        if slots.is_empty() {
+            return false;
+        }
         // Whoever does not listen any more works nothing.
-        if !slots.is_empty() && self.changes.send(SlotChange::Lost { slots }).await.is_err() {
+        if self.changes.send(SlotChange::Lost { slots }).await.is_err() {
             debug!("nobody to tell that all slots are lost");
         }
+        true
     }
 
     /// Follows a plan that was read beside the watch, and answers once that is done.

@@ -156,6 +156,19 @@ async fn a_lease_that_somebody_else_ended_is_noticed_at_once() {
 }
 
 #[tokio::test]
+async fn a_node_with_another_number_of_slots_works_nothing_and_disturbs_nobody() {
+    let mut world = cluster(&["a"], 14).await;
+    world.start_as("b", Manners::AtOnce, |it| it.slots += 1);
+    for _ in 0..30 {
+        world.pass(secs(1)).await;
+        assert!(world.works("b").is_empty());
+        assert_eq!(world.works("a").len(), SLOTS as usize);
+        assert!(world.view().await.nodes.len() <= 2, "it leaves no leases behind");
+    }
+    assert_eq!(world.leader().await.as_deref(), Some("a"));
+}
+
+#[tokio::test]
 async fn a_pinned_slot_moves_to_its_node() {
     let mut world = cluster(&["a", "b", "c"], 13).await;
     let slot = world.works("a")[0];
