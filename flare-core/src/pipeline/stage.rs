@@ -72,6 +72,7 @@ impl Source {
     async fn receive(&self, wait: Duration) -> Result<Vec<Incoming>> {
         let request = Receive::new(self.context.settings.batch, self.visibility()).wait(wait);
         let received = self.context.queue.receive(&self.queue, request).await?;
+        self.context.restorer.saw(&self.queue);
         if received.len() >= BUSY.min(self.context.settings.batch) {
             self.crowd.notify_one();
         }

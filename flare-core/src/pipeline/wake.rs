@@ -74,7 +74,8 @@ impl Context {
             result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
         };
         if !results.iter().any(missing) {
-            return results.into_iter().collect();
+            let sent: Result<()> = results.into_iter().collect();
+            return sent.inspect(|()| self.restorer.saw(queue));
         }
         self.restore(queue, asked).await?;
         self.queue.send_all(queue, again).await.into_iter().collect()

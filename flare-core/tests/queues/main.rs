@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use flare_core::model::Resource;
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, Queue, QueueName};
+use flare_core::port::{Clock, Page, Queue, QueueName};
 use flare_testkit::{FaultPlan, FaultyRepository};
 use futures::future::join_all;
 use support::{World, few_slots, url};
@@ -41,7 +41,10 @@ async fn running(mut world: World) -> (World, Resource, Arc<Watched>) {
 
 #[tokio::test]
 async fn an_idle_queue_costs_one_request_that_waits() {
-    let (world, _, queue) = running(World::new(settings())).await;
+    let (world, users, queue) = running(World::new(settings())).await;
+    let all = world.flare.subscriptions(&users.id, Page::new(1, 0)).await.unwrap().items;
+    let status = world.flare.subscription_status(&all[0].id).await.unwrap();
+    assert_eq!(status.queue_restored_at, None, "a new queue has not vanished");
     let queues = 2 + 2;
     let before = queue.all("receive");
     for _ in 0..600 {
