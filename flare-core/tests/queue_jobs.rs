@@ -1,9 +1,11 @@
-//! Queues of isolated lanes come and go with their subscriptions, by stored jobs.
+//! Queues of isolated lanes come and go with their subscriptions, by stored jobs; queues that vanish
+//! come back.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,10 +22,12 @@ use futures::TryStreamExt;
 
 use support::{World, few_slots, hook};
 
-/// A queue that may be away, and that refuses to make a queue soon after it was deleted.
+/// A queue that may refuse to make queues for a while, and whose listeners may not notice that one
+/// is gone.
 #[derive(Debug)]
 struct Picky {
     inner: Arc<dyn Queue>,
+    numb: AtomicBool,
     refuses: AtomicBool,
     refused: AtomicU32,
     created: Mutex<Vec<QueueName>>,
@@ -64,7 +68,13 @@ impl Queue for Picky {
     }
 
     async fn receive(&self, queue: &QueueName, request: Receive) -> Result<Vec<Incoming>> {
-        self.inner.receive(queue, request).await
+        match self.inner.receive(queue, request).await {
+            Err(error) if self.numb.load(Ordering::Relaxed) => {
+                assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+                std::future::pending().await
+            }
+            received => received,
+        }
     }
 
     async fn extend(
@@ -94,6 +104,7 @@ fn isolated() -> Settings {
 fn picky(world: &mut World) -> Arc<Picky> {
     let queue = Arc::new(Picky {
         inner: world.memory.queue(),
+        numb: AtomicBool::new(false),
         refuses: AtomicBool::new(false),
         refused: AtomicU32::new(0),
         created: Mutex::default(),
@@ -102,9 +113,13 @@ fn picky(world: &mut World) -> Arc<Picky> {
     queue
 }
 
+async fn queues(world: &World) -> BTreeSet<QueueName> {
+    world.memory.queue().list().try_collect().await.unwrap()
+}
+
 /// The shards of a subscription that have a queue.
 async fn shards(world: &World, id: SubscriptionId) -> Vec<u16> {
-    let queues: Vec<QueueName> = world.memory.queue().list().try_collect().await.unwrap();
+    let queues = queues(world).await;
     let shard = |queue: QueueName| match queue {
         QueueName::Lane(lane) if lane.subscription == id => Some(lane.shard),
         _ => None,
@@ -197,4 +212,25 @@ async fn lanes_that_share_their_queues_have_none_of_their_own() {
     world.settled().await;
     assert_eq!(shards(&world, created.id).await, [0_u16; 0]);
     assert!(world.removals().await.is_empty());
+}
+
+#[tokio::test]
+async fn queues_that_vanish_unnoticed_are_made_again_by_the_sweep() {
+    let mut world = World::new(isolated());
+    let queue = picky(&mut world);
+    let resource = world.users().await;
+    world.start();
+    world.subscribe(&resource, "a").await;
+    world.put(1, 1).await;
+    world.settled().await;
+    let before = queues(&world).await;
+    assert_eq!(before.len(), 5, "two stages, two slots, a lane: {before:?}");
+    queue.numb.store(true, Ordering::Relaxed);
+    for name in &before {
+        world.memory.queue().delete(name).await.unwrap();
+    }
+    world.pass(Duration::from_secs(10)).await;
+    assert!(queues(&world).await.is_empty(), "nobody has noticed");
+    world.pass(world.settings.sweep_every * 2).await;
+    assert_eq!(queues(&world).await, before);
 }

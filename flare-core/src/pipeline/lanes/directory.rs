@@ -55,6 +55,11 @@ impl Directory {
         self.with(|all| all.len())
     }
 
+    /// The lanes that are worked.
+    pub(super) fn lanes(&self) -> Vec<LaneId> {
+        self.with(|all| all.keys().copied().collect())
+    }
+
     pub(super) fn insert(&self, lane: LaneId, worked: Worked) {
         self.with(|all| all.insert(lane, worked));
     }

@@ -1,9 +1,10 @@
 //! Takes slots as they are granted, released and lost, and news of subscriptions; gives each active
 //! lane of those slots a courier. Stops before it starts anew; slots do not wait for each other.
 //!
-//! - `tenancy`: what is worked in one slot, from its grant to its end.
+//! - `tenancy`: what is worked in one slot, from its grant to its end; `start`: its tasks.
 //! - `directory`: the lanes that are worked, for whoever has news for one.
 //! - `hear`: what is said in a queue.
+//! - `queues`: that all of them are there.
 //! - `agenda`: what is to be read from the stores next; `read`: reads it.
 //!
 //! Nothing here is awaited but what comes next: a slow store delays news, and no change of
@@ -12,7 +13,9 @@
 mod agenda;
 mod directory;
 mod hear;
+mod queues;
 mod read;
+mod start;
 mod tenancy;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,25 +24,21 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tracing::warn;
 
 use self::agenda::Agenda;
-use self::directory::{Directory, Worked};
-use self::hear::{Hear, Whose};
+use self::directory::Directory;
 use self::read::{Found, Looked, Read, Reader};
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
-use super::lane::{self, Lane, Places, Restored};
+use super::lane::Places;
 use super::ownership::OwnershipChange;
 use super::slots::Slots;
 use super::stage::chain;
-use super::stop::stop;
 use super::term::Term;
-use crate::model::{
-    LaneId, Placement, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp,
-};
+use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp};
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -62,6 +61,8 @@ pub(crate) struct Lanes {
     agenda: Agenda,
     /// What is being read from the stores.
     reading: Option<BoxFuture<'static, Read>>,
+    /// Sees whether all queues are there.
+    checking: Option<AbortHandle>,
     news: mpsc::Receiver<SubscriptionId>,
     tell: mpsc::Sender<SubscriptionId>,
 }
@@ -87,6 +88,7 @@ impl Lanes {
             roles: HashMap::new(),
             agenda: Agenda::default(),
             reading: None,
+            checking: None,
             news,
             tell,
         }
@@ -148,22 +150,6 @@ impl Lanes {
         self.slots.insert(slot, Tenancy::begin(grant));
         self.listen(slot, Duration::ZERO);
         self.agenda.sweep_at_once(self.context.now());
-    }
-
-    /// Listens to a slot's queue after a while.
-    fn listen(&mut self, slot: u32, after: Duration) {
-        let Some(tenancy) = self.slots.get_mut(&slot) else { return };
-        let stop = tenancy.stop();
-        let context = Arc::clone(&self.context);
-        let hear = Hear::new(&context, &self.directory, &self.tell, Whose::Slot(slot));
-        let task = self.tasks.spawn(async move {
-            if !after.is_zero() {
-                context.sleep(after).await;
-            }
-            hear.listen(stop).await;
-        });
-        self.roles.insert(task.id(), Role { slot, lane: None });
-        tenancy.took_up(task);
     }
 
     /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
@@ -298,6 +284,9 @@ impl Lanes {
                     None => {
                         let pause = self.context.jittered(self.context.settings.sweep_every);
                         self.agenda.page_read(after, now + pause);
+                        if after.is_none() {
+                            self.check_queues();
+                        }
                     }
                     Some(error) => {
                         warn!(error = %chain(&error), "could not read the subscriptions, will retry");
@@ -350,44 +339,6 @@ impl Lanes {
             None if !missing.is_empty() => self.later(subscription.id),
             None => {}
         }
-    }
-
-    fn start(&mut self, id: LaneId, subscription: &Arc<Subscription>, resource: Arc<Resource>) {
-        let slot = self.context.slot(id.subscription);
-        let Some(tenancy) = self.slots.get_mut(&slot) else { return };
-        let (stopper, stop) = stop();
-        let (updates, newest) = watch::channel(Arc::clone(subscription));
-        let (restored, wake) = (Arc::<Restored>::default(), Arc::new(Notify::new()));
-        let hold = self.directory.hold(id.subscription);
-        let lane = Lane {
-            context: Arc::clone(&self.context),
-            id,
-            term: tenancy.grant.term.clone(),
-            groups: Arc::clone(&tenancy.grant.groups),
-            resource,
-            subscription: Arc::clone(subscription),
-            updates: newest,
-            hold: Arc::clone(&hold),
-            restored: Arc::clone(&restored),
-            wake: Arc::clone(&wake),
-            stop: stop.clone(),
-        };
-        let work = lane::run(lane, self.places.clone());
-        let task = match self.context.settings.placement {
-            Placement::Shared => self.tasks.spawn(work),
-            Placement::Isolated => {
-                let whose = Whose::Lane(id);
-                let hear = Hear::new(&self.context, &self.directory, &self.tell, whose);
-                self.tasks.spawn(hear.listen_while(stop, work))
-            }
-        };
-        self.roles.insert(task.id(), Role { slot, lane: Some(id) });
-        let lanes = subscription.spec.delivery().lanes();
-        let task_id = task.id();
-        let worked = Worked { slot, lanes, hold, restored, wake, updates, stopper, task: task_id };
-        tenancy.took_up(task);
-        self.directory.insert(id, worked);
-        self.count();
     }
 }
 
