@@ -17,7 +17,10 @@ pub struct Settings {
     /// ([`QueueFacts::slots`](crate::port::QueueFacts::slots)). All runtimes on the same stores must
     /// agree on it.
     pub slots: Option<u32>,
-    /// Where wake-ups of lanes wait. All runtimes on the same stores must agree on it.
+    /// Where wake-ups of lanes wait. All runtimes on the same stores must agree on it. To change it:
+    /// set up the queues it needs
+    /// ([`QueueUpkeep::placed`](crate::upkeep::QueueUpkeep::placed)), restart, clean up the old ones;
+    /// what was in them is found in the stores.
     pub placement: Placement,
     /// Workers on a queue between stages: one always, the others while there is much in it.
     pub workers: usize,
@@ -48,7 +51,8 @@ pub struct Settings {
     pub reconcile_every: Duration,
     /// How often a lane looks for rows whose wake-up got lost.
     pub rederive_every: Duration,
-    /// How often all subscriptions are read, for news of one may have got lost.
+    /// How often all subscriptions are read, for news of one may have got lost, and all queues that
+    /// are needed are looked for.
     pub sweep_every: Duration,
     /// How often stored jobs are looked for: removals after a deletion, expiry.
     pub jobs_every: Duration,

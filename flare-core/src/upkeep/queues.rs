@@ -1,35 +1,47 @@
-//! Takes any queue and the repository beside it; gives the queues that are missing, and those of
-//! lanes that are nobody's. Never looks at messages.
+//! Takes any queue and the repository beside it; gives the queues that are missing, and those that
+//! are nobody's. Never looks at messages.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
 
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, SubscriptionId};
+use crate::model::{LaneId, Placement, Subscription, SubscriptionId, SubscriptionStatus};
 use crate::port::{
     Part, Purpose, Queue, QueueName, Repository, Step, StepOutcome, StepProgress, Upkeep,
 };
 
 /// Keeps the queues of any backend in order.
 ///
-/// Setup and fixup create the queues between the stages; those of slots come and go with the work,
-/// which creates them when it first uses them. Cleanup deletes queues of lanes whose subscription
-/// is not stored, or has fewer lanes. Whatever else there is it leaves alone.
+/// Setup and fixup create the queues between the stages. Cleanup deletes queues of lanes whose
+/// subscription is not stored, or has fewer lanes. Whatever else there is it leaves alone: those of
+/// slots come with the work, which creates them when it first uses them.
+///
+/// Where queues cost something or take long to make, [`placed`](Self::placed) tells it which ones the
+/// settings call for: then setup and fixup create those of slots and isolated lanes as well, and
+/// cleanup deletes what belongs to another placement or number of slots. So a change of placement is:
+/// change the setting, set up, restart, clean up.
 #[derive(Debug, Clone)]
 pub struct QueueUpkeep {
     backend: &'static str,
     queue: Arc<dyn Queue>,
     repository: Arc<dyn Repository>,
+    layout: Option<Layout>,
 }
 
-/// The queues between the stages, with what each is for.
-const STAGES: [(QueueName, &str); 2] = [
-    (QueueName::Partition, "changes wait there for their partitions to be found"),
-    (QueueName::Spread, "partitions wait there for their rows to be written"),
-];
+/// Which queues the settings call for.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    placement: Placement,
+    slots: u32,
+}
+
+const PARTITION: &str = "changes wait there for their partitions to be found";
+const SPREAD: &str = "partitions wait there for their rows to be written";
+const SLOT: &str = "wake-ups and news of the slot's lanes wait there";
+const LANE: &str = "wake-ups of the lane wait there";
 
 impl QueueUpkeep {
     /// Keeps the queues of the backend of this name, for the subscriptions of `repository`.
@@ -38,7 +50,15 @@ impl QueueUpkeep {
         queue: Arc<dyn Queue>,
         repository: Arc<dyn Repository>,
     ) -> Self {
-        Self { backend, queue, repository }
+        Self { backend, queue, repository, layout: None }
+    }
+
+    /// The same, with the queues that lanes need by this placement and number of slots, which must
+    /// be those of the runtimes' settings.
+    #[must_use]
+    pub fn placed(mut self, placement: Placement, slots: u32) -> Self {
+        self.layout = Some(Layout { placement, slots });
+        self
     }
 
     async fn exists(&self, queue: &QueueName) -> Result<bool> {
@@ -49,65 +69,105 @@ impl QueueUpkeep {
         }
     }
 
-    async fn missing(&self) -> Result<Vec<Step>> {
-        let mut steps = Vec::new();
-        for (queue, reason) in STAGES {
-            if !self.exists(&queue).await? {
-                steps.push(creation(&queue, reason));
-            }
-        }
-        Ok(steps)
+    /// All queues there are.
+    async fn listed(&self) -> Result<BTreeSet<QueueName>> {
+        self.queue.list().try_collect().await
     }
 
-    /// Queues before subscriptions: a subscription is stored before its lanes have queues, so every
-    /// queue that is listed and in use has its subscription found.
-    async fn left_over(&self) -> Result<Vec<Step>> {
-        let mut queues = self.queue.list();
-        let mut listed = BTreeSet::new();
-        while let Some(queue) = queues.try_next().await? {
-            if let QueueName::Lane(lane) = queue {
-                listed.insert(lane);
+    /// The queues there have to be, with what each is for.
+    async fn needed(&self) -> Result<BTreeMap<QueueName, &'static str>> {
+        let stages = [(QueueName::Partition, PARTITION), (QueueName::Spread, SPREAD)];
+        let mut needed = BTreeMap::from(stages);
+        let Some(Layout { placement, slots }) = self.layout else { return Ok(needed) };
+        needed.extend((0..slots).map(|slot| (QueueName::Slot(slot), SLOT)));
+        if placement == Placement::Isolated {
+            let mut subscriptions = self.repository.scan_subscriptions(None);
+            while let Some(subscription) = subscriptions.try_next().await? {
+                needed.extend(lanes(&subscription).map(|lane| (QueueName::Lane(lane), LANE)));
             }
         }
-        if listed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let named: BTreeSet<SubscriptionId> =
-            listed.iter().map(|lane: &LaneId| lane.subscription).collect();
-        let mut stored = HashMap::new();
-        let mut subscriptions = self.repository.scan_subscriptions(None);
-        while let Some(subscription) = subscriptions.try_next().await? {
-            if named.contains(&subscription.id) {
-                stored.insert(subscription.id, subscription.spec.delivery().lanes());
+        Ok(needed)
+    }
+
+    async fn missing(&self) -> Result<Vec<Step>> {
+        let listed = self.listed().await?;
+        let needed = self.needed().await?.into_iter();
+        let missing = needed.filter(|(queue, _)| !listed.contains(queue));
+        Ok(missing.map(|(queue, reason)| creation(&queue, reason)).collect())
+    }
+
+    /// Whether a queue has to be there; `None` if it never has to.
+    async fn needs(&self, queue: &QueueName) -> Result<Option<bool>> {
+        Ok(match (queue, self.layout) {
+            (QueueName::Partition | QueueName::Spread, _) => Some(true),
+            (QueueName::Slot(slot), Some(layout)) if *slot < layout.slots => Some(true),
+            (QueueName::Lane(lane), Some(Layout { placement: Placement::Isolated, .. })) => {
+                let found = self.repository.subscription(lane.subscription).await?;
+                Some(found.is_some_and(|found| lanes(&found).any(|its| its == *lane)))
             }
-        }
-        let removals = listed.into_iter();
-        Ok(removals.filter_map(|lane| removal(lane, stored.get(&lane.subscription))).collect())
+            _ => None,
+        })
     }
 
     async fn create(&self, step: &Step) -> Result<StepOutcome> {
-        let mut stages = STAGES.into_iter();
-        let (queue, _) = stages
-            .find(|(queue, reason)| creation(queue, reason).id == step.id)
-            .ok_or_else(|| step.refused(self.backend))?;
-        if self.exists(&queue).await? {
+        let queue = step.id.strip_prefix("create queue ").and_then(|queue| queue.parse().ok());
+        let refused = || step.refused(self.backend);
+        let queue = queue.ok_or_else(refused)?;
+        if !self.needs(&queue).await?.ok_or_else(refused)? || self.exists(&queue).await? {
             return Ok(StepOutcome::NotNeeded);
         }
         self.queue.create(&queue).await?;
         Ok(StepOutcome::Done)
     }
 
+    /// Queues before subscriptions: a subscription is stored before its lanes have queues, so every
+    /// queue that is listed and in use has its subscription found.
+    async fn left_over(&self) -> Result<Vec<Step>> {
+        let listed = self.listed().await?;
+        let of_lane = |queue: &QueueName| match queue {
+            QueueName::Lane(lane) => Some(lane.subscription),
+            _ => None,
+        };
+        let named: BTreeSet<SubscriptionId> = listed.iter().filter_map(of_lane).collect();
+        let mut stored = HashMap::new();
+        if !named.is_empty() {
+            let mut subscriptions = self.repository.scan_subscriptions(None);
+            while let Some(subscription) = subscriptions.try_next().await? {
+                if named.contains(&subscription.id) {
+                    stored.insert(subscription.id, subscription.spec.delivery().lanes());
+                }
+            }
+        }
+        let lanes = |queue: &QueueName| of_lane(queue).and_then(|id| stored.get(&id).copied());
+        Ok(listed.iter().filter_map(|queue| self.removal(queue, lanes(queue))).collect())
+    }
+
+    /// The step that deletes a queue, unless it is needed; `lanes` are those of its subscription.
+    fn removal(&self, queue: &QueueName, lanes: Option<u16>) -> Option<Step> {
+        let state = match (queue, self.layout) {
+            (QueueName::Slot(_), Some(layout)) => State::Slots(layout.slots),
+            (QueueName::Lane(_), Some(Layout { placement: Placement::Shared, .. })) => {
+                State::Shared
+            }
+            (QueueName::Lane(_), _) => State::Lanes(lanes),
+            _ => return None,
+        };
+        state.removal(queue)
+    }
+
     /// No queue deletes on a condition, so the look at the subscription is the last thing before it.
     /// A lane that begins in between gets its queue back when it first uses it.
     async fn delete(&self, step: &Step) -> Result<StepOutcome> {
-        let lane = lane_of(step).ok_or_else(|| step.refused(self.backend))?;
-        let queue = QueueName::Lane(lane);
+        let queue = left_over_by(step).ok_or_else(|| step.refused(self.backend))?;
         if !self.exists(&queue).await? {
             return Ok(StepOutcome::NotNeeded);
         }
-        let subscription = self.repository.subscription(lane.subscription).await?;
-        let lanes = subscription.map(|subscription| subscription.spec.delivery().lanes());
-        if removal(lane, lanes.as_ref()).is_none_or(|now| now.id != step.id) {
+        let lanes = match &queue {
+            QueueName::Lane(lane) => self.repository.subscription(lane.subscription).await?,
+            _ => None,
+        };
+        let lanes = lanes.map(|subscription| subscription.spec.delivery().lanes());
+        if self.removal(&queue, lanes).is_none_or(|now| now.id != step.id) {
             return Ok(StepOutcome::NotNeeded);
         }
         self.queue.delete(&queue).await?;
@@ -145,33 +205,71 @@ impl Upkeep for QueueUpkeep {
     }
 }
 
+/// The lanes of a subscription that have to be woken.
+fn lanes(subscription: &Subscription) -> impl Iterator<Item = LaneId> + use<> {
+    let id = subscription.id;
+    let lanes = match subscription.status {
+        SubscriptionStatus::Deleting => 0,
+        _ => subscription.spec.delivery().lanes(),
+    };
+    (0..lanes).map(move |shard| LaneId::new(id, shard))
+}
+
 fn creation(queue: &QueueName, reason: &str) -> Step {
     Step::create(format!("queue {queue}"), reason)
 }
 
-/// The step that deletes the lane's queue, unless the lane is one of so many stored `lanes`.
-fn removal(lane: LaneId, lanes: Option<&u16>) -> Option<Step> {
-    let subject = format!("queue {}", QueueName::Lane(lane));
-    match lanes {
-        None => {
-            let reason = "its subscription does not exist";
-            Some(Step::delete(subject, reason).planned_from("no subscription"))
-        }
-        Some(lanes) if lane.shard >= *lanes => {
-            let reason = format!("its subscription has lanes 0 to {}", lanes.saturating_sub(1));
-            Some(Step::delete(subject, reason).planned_from(format!("{lanes} lanes")))
-        }
-        Some(_) => None,
+/// What makes a queue nobody's.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// How many lanes its subscription has, if there is one.
+    Lanes(Option<u16>),
+    /// Lanes share the queues of their slots.
+    Shared,
+    /// How many slots there are.
+    Slots(u32),
+}
+
+impl State {
+    /// The step that deletes the queue, if this is so.
+    fn removal(self, queue: &QueueName) -> Option<Step> {
+        let (reason, state) = match (self, queue) {
+            (Self::Lanes(None), QueueName::Lane(_)) => {
+                ("its subscription does not exist".to_owned(), "no subscription".to_owned())
+            }
+            (Self::Lanes(Some(lanes)), QueueName::Lane(lane)) if lane.shard >= lanes => {
+                let last = lanes.saturating_sub(1);
+                (format!("its subscription has lanes 0 to {last}"), format!("{lanes} lanes"))
+            }
+            (Self::Shared, QueueName::Lane(_)) => {
+                ("lanes share the queues of their slots".to_owned(), "shared queues".to_owned())
+            }
+            (Self::Slots(slots), QueueName::Slot(slot)) if *slot >= slots => {
+                let last = slots.saturating_sub(1);
+                (format!("there are slots 0 to {last}"), format!("{slots} slots"))
+            }
+            _ => return None,
+        };
+        Some(Step::delete(format!("queue {queue}"), reason).planned_from(state))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "no subscription" => Self::Lanes(None),
+            "shared queues" => Self::Shared,
+            _ => match text.split_once(' ')? {
+                (lanes, "lanes") => Self::Lanes(Some(lanes.parse().ok()?)),
+                (slots, "slots") => Self::Slots(slots.parse().ok()?),
+                _ => return None,
+            },
+        })
     }
 }
 
-/// The lane that a step is about, if it is one that [`removal`] could have made.
-fn lane_of(step: &Step) -> Option<LaneId> {
+/// The queue that a step is about, if it is one that a cleanup could have planned.
+fn left_over_by(step: &Step) -> Option<QueueName> {
     let (queue, state) = step.id.strip_prefix("delete queue ")?.split_once(", from ")?;
-    let lanes = match state {
-        "no subscription" => None,
-        lanes => Some(lanes.strip_suffix(" lanes")?.parse().ok()?),
-    };
-    let Ok(QueueName::Lane(lane)) = queue.parse() else { return None };
-    removal(lane, lanes.as_ref()).filter(|possible| possible.id == step.id).map(|_| lane)
+    let queue: QueueName = queue.parse().ok()?;
+    let possible = State::parse(state)?.removal(&queue)?;
+    (possible.id == step.id).then_some(queue)
 }
