@@ -11,7 +11,7 @@ use flare_core::model::{
     DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, RowKey, SubscriptionId,
     Timestamp, Version,
 };
-use flare_core::port::{Clock, DocumentStore, Queue, ResourceStore, RowStore};
+use flare_core::port::{Clock, DocumentStore, Queue, QueueName, ResourceStore, RowStore};
 use flare_testkit::{FaultPlan, ManualClock};
 use futures::StreamExt;
 use tokio::sync::oneshot;
@@ -286,14 +286,21 @@ impl History {
         }
     }
 
-    /// Whole queues are lost.
+    /// Whole queues are lost, all of them or some.
     async fn purge(&mut self) {
-        self.note("purge");
-        let queue = self.memory.queue();
-        let names: Vec<_> = queue.list().collect().await;
-        for name in names {
-            queue.delete(&name.unwrap()).await.unwrap();
+        let all = self.random.bool();
+        for name in self.queues().await {
+            if all || self.random.bool() {
+                self.note(format_args!("purge {name}"));
+                self.memory.queue().delete(&name).await.unwrap();
+            }
         }
+    }
+
+    pub(crate) async fn queues(&self) -> Vec<QueueName> {
+        let mut names: Vec<_> = self.memory.queue().list().map(Result::unwrap).collect().await;
+        names.sort();
+        names
     }
 
     pub(crate) async fn documents(&self) -> Versions {

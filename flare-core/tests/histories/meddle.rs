@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flare_core::ErrorKind;
 use flare_core::model::{DocumentUrl, RowKey, SubscriptionId, SubscriptionStatus};
-use flare_core::port::{Page, RowStore, SubscriptionStore};
+use flare_core::port::{Page, QueueName, RowStore, SubscriptionStore};
 
 use futures::StreamExt;
 
@@ -136,6 +136,10 @@ impl History {
             let rows = store.rows(documents.keys().map(key).collect()).await.unwrap();
             assert!(rows.iter().all(Option::is_none), "history {seed}: rows of {id}: {rows:?}");
             assert!(store.lanes(*id).await.unwrap().is_empty(), "history {seed}: lanes of {id}");
+            let its =
+                |queue: &QueueName| matches!(queue, QueueName::Lane(it) if it.subscription == *id);
+            let queues = self.queues().await;
+            assert!(!queues.iter().any(its), "history {seed}: queues of {id}: {queues:?}");
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Backend;
-use flare_core::model::SubscriptionSpec;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
+use flare_core::model::{Placement, SubscriptionSpec};
 use flare_core::pipeline::Settings;
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) ttl: bool,
     /// Requests of each client in a second.
     pub(crate) rate: Option<u32>,
+    /// Lanes have queues of their own.
+    pub(crate) isolated: bool,
 }
 
 impl Plan {
@@ -65,6 +67,7 @@ impl Plan {
             strict: random.u8(..4) == 0,
             ttl: random.u8(..6) == 0,
             rate: (random.u8(..4) == 0).then(|| random.u32(1..20)),
+            isolated: random.u8(..3) == 0,
         }
     }
 
@@ -112,6 +115,9 @@ impl Plan {
         settings.jobs_every = Duration::from_secs(5);
         settings.sample_every = Duration::from_secs(600);
         settings.sweep_every = Duration::from_secs(60);
+        if self.isolated {
+            settings.placement = Placement::Isolated;
+        }
         if self.strict {
             settings.suspend_after = Duration::from_secs(40);
         }
