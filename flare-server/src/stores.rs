@@ -8,7 +8,7 @@ use flare_backend_mongo::{
     MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository, MongoUpkeep,
 };
 use flare_backend_sqs::{SqsConfig, SqsQueue};
-use flare_core::port::{Part, Purpose, SystemClock, Upkeep};
+use flare_core::port::{Part, Purpose, Repository, SystemClock, Upkeep};
 use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
 use secrecy::ExposeSecret;
@@ -50,6 +50,10 @@ pub(crate) async fn caretaker(
     let mut kept = Backend::none();
     for part in parts {
         kept = match Place::of(config, *part) {
+            None if *part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
+                kept.upkeep.extend(sqs_upkeep(config, purpose).await?);
+                kept
+            }
             None => kept.with(*part, &memory),
             Some(place) => {
                 let upkeep = mongo_upkeep(place.config(), *part).await;
@@ -66,6 +70,29 @@ pub(crate) async fn caretaker(
 /// What keeps a part in order that is in MongoDB.
 async fn mongo_upkeep(config: MongoConfig, part: Part) -> Result<Arc<dyn Upkeep>, Error> {
     Ok(Arc::new(MongoUpkeep::connect(config, part).await?))
+}
+
+/// What keeps queues in order that are on SQS: those the configuration calls for are created, others
+/// of ours removed. Which lanes there are is for the repository to say. One that is not set up has no
+/// subscriptions; those of one in memory are not to be seen from here, so nothing is removed beside it.
+async fn sqs_upkeep(config: &Config, purpose: Purpose) -> Result<Option<Arc<dyn Upkeep>>, Failure> {
+    let table = &config.queue.sqs;
+    let queue = Arc::new(on_sqs(table).await?);
+    let stored: Option<Arc<dyn Repository>> = match Place::of(config, Part::Repository) {
+        None => None,
+        Some(place) => {
+            let connected = MongoRepository::connect(place.config()).await;
+            place.if_set_up(connected)?.map(|repository| Arc::new(repository) as _)
+        }
+    };
+    let repository = match stored {
+        None if purpose == Purpose::Cleanup => None,
+        None => memory(config).repository,
+        stored => stored,
+    };
+    let kept = |repository| QueueUpkeep::new("sqs", queue, repository);
+    let placed = |upkeep: QueueUpkeep| upkeep.placed(table.placement, table.slots);
+    Ok(repository.map(|repository| Arc::new(placed(kept(repository))) as _))
 }
 
 /// Finds queues of lanes that are nobody's. Only where the repository is shared as well: beside
