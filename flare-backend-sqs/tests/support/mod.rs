@@ -11,7 +11,9 @@
 )]
 
 mod isolated;
+pub(crate) mod own_server;
 mod stub;
+pub(crate) mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
