@@ -11,6 +11,7 @@ mod idle;
 mod mongo;
 mod number;
 mod soak;
+mod sqs;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
        flare-benches cluster [--slots N] [--nodes N] [--rounds N]
+       flare-benches sqs [--rounds N] [--seconds N] [--json]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
@@ -68,6 +70,13 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --nodes N    nodes to share them among (100)
            --rounds N   rounds of each case (21)
 
+  sqs      what Flare with its queue on SQS delivers a second, as a share of the messages that the same
+           server moves bare, what a delivery costs in requests, and what many idle lanes cost; the
+           server is at FLARE_TEST_SQS_ENDPOINT
+           --rounds N    rounds of each comparison (5)
+           --seconds N   how long to look at idle lanes (60)
+           --json        print the figures of the comparisons as one JSON object
+
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
 fn main() -> ExitCode {
@@ -84,6 +93,9 @@ fn main() -> ExitCode {
         Some((&"idle", rest)) => idle::run(rest),
         Some((&"mongo", rest)) => mongo::run(rest),
         Some((&"cluster", rest)) => cluster::run(rest),
+        Some((&"sqs", rest)) => sqs::run(rest),
+        // For `sqs` itself, which weighs lanes in processes of their own.
+        Some((&sqs::LANES, rest)) => sqs::weigh(rest).map(|()| true),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
             Ok(true)
