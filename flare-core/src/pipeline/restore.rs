@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::context::Context;
@@ -25,8 +26,22 @@ type Attempt = Option<(Duration, Result<()>)>;
 pub(crate) struct Restorer {
     /// Queues that were used: if one of them is missing, somebody took it away.
     seen: RwLock<HashSet<QueueName>>,
-    /// Whoever makes a queue holds its lock.
-    attempts: Mutex<HashMap<QueueName, Arc<tokio::sync::Mutex<Attempt>>>>,
+    queues: Mutex<HashMap<QueueName, Arc<Restored>>>,
+}
+
+/// A queue that may vanish, and come back.
+#[derive(Debug, Default)]
+pub(crate) struct Restored {
+    /// Whoever makes it holds the lock.
+    attempt: tokio::sync::Mutex<Attempt>,
+    made: Notify,
+}
+
+impl Restored {
+    /// Waits until it is made again. Whoever waited for its messages waited where they do not come.
+    pub(crate) async fn is_made(&self) {
+        self.made.notified().await;
+    }
 }
 
 impl Restorer {
@@ -45,34 +60,35 @@ impl Restorer {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).contains(queue)
     }
 
-    fn attempt(&self, queue: &QueueName) -> Arc<tokio::sync::Mutex<Attempt>> {
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        if attempts.len() >= MANY {
-            attempts.retain(|_, attempt| Arc::strong_count(attempt) > 1);
+    pub(crate) fn of(&self, queue: &QueueName) -> Arc<Restored> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() >= MANY {
+            queues.retain(|_, restored| Arc::strong_count(restored) > 1);
         }
-        Arc::clone(attempts.entry(queue.clone()).or_default())
+        Arc::clone(queues.entry(queue.clone()).or_default())
     }
 }
 
 impl Context {
     /// Makes a queue again that was not found by a request which began at `asked`.
     pub(crate) async fn restore(&self, queue: &QueueName, asked: Duration) -> Result<()> {
-        let attempt = self.restorer.attempt(queue);
-        let mut attempt = attempt.lock().await;
+        let restored = self.restorer.of(queue);
+        let mut attempt = restored.attempt.lock().await;
         match &*attempt {
             // What was missing then has been seen to since.
             Some((ended, outcome)) if *ended >= asked => return outcome.clone(),
             _ => {}
         }
-        let made = self.make_again(queue).await;
+        let made = self.make_again(queue, &restored).await;
         *attempt = Some((self.clock.monotonic(), made.clone()));
         made
     }
 
-    async fn make_again(&self, queue: &QueueName) -> Result<()> {
+    async fn make_again(&self, queue: &QueueName, restored: &Restored) -> Result<()> {
         let vanished = self.restorer.has_seen(queue);
         self.queue.create(queue).await?;
         self.restorer.saw(queue);
+        restored.made.notify_waiters();
         if !vanished {
             debug!(%queue, "made a queue");
             return Ok(());

@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 
 use super::context::Context;
 use super::progress::Pulse;
+use super::restore::Restored;
 use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,13 +33,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct Source {
     context: Arc<Context>,
     queue: QueueName,
+    restored: Arc<Restored>,
     crowd: Arc<Notify>,
     deaf: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Source {
     pub(crate) fn new(context: Arc<Context>, queue: QueueName) -> Self {
-        Self { context, queue, crowd: Arc::default(), deaf: None }
+        let restored = context.restorer.of(&queue);
+        Self { context, queue, restored, crowd: Arc::default(), deaf: None }
     }
 
     /// Calls this whenever the queue cannot be heard: there may be any number of tasks in it.
@@ -113,6 +116,8 @@ where
                 biased;
                 () = self.stop.requested() => return,
                 received = self.source.receive(WAIT) => received,
+                // It would wait at the one that vanished for as long as it meant to.
+                () = self.source.restored.is_made() => continue,
             };
             match received {
                 Ok(messages) => {

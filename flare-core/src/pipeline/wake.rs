@@ -3,11 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use futures::{StreamExt, stream};
+
 use super::context::Context;
 use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
 use crate::model::{LaneId, Placement, SubscriptionId};
 use crate::port::{Outgoing, QueueExt, QueueName};
+
+/// Queues that are told something at the same time: each may be a round trip away.
+const AT_A_TIME: usize = 16;
 
 /// The slot a subscription's lanes belong to.
 pub(crate) fn slot_of(subscription: SubscriptionId, slots: u32) -> u32 {
@@ -24,10 +29,14 @@ impl Context {
         for lane in lanes {
             by_queue.entry(self.queue_of(lane)).or_default().push(lane);
         }
-        let mut outcome = Ok(());
-        for (queue, lanes) in by_queue {
+        let announced = stream::iter(by_queue).map(|(queue, lanes)| async move {
             let messages = self.wake_ups(&lanes)?;
-            outcome = outcome.and(self.announce(&queue, messages).await);
+            self.announce(&queue, messages).await
+        });
+        let mut announced = announced.buffer_unordered(AT_A_TIME);
+        let mut outcome = Ok(());
+        while let Some(one) = announced.next().await {
+            outcome = outcome.and(one);
         }
         outcome
     }
