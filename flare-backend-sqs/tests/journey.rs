@@ -24,9 +24,8 @@ use support::Scratch;
 use support::world::{World, client, url};
 use tokio::sync::Mutex;
 
-const SLOTS: u32 = 64;
-/// Those between the stages, of which there are two.
-const QUEUES: u64 = SLOTS as u64 + 2;
+/// Of 64 slots, and of two stages.
+const QUEUES: u64 = 64 + 2;
 /// Documents in a full put.
 const FULL: usize = 100;
 /// Puts whose requests are counted.
@@ -46,7 +45,9 @@ static TURN: Mutex<()> = Mutex::const_new(());
 fn main() -> ExitCode {
     Trials::on(Service::Sqs)
         .test("a_thousand_lanes_shared", |endpoint| many_lanes(endpoint, Placement::Shared, 1_000))
-        .test("requests_per_delivery_shared", |endpoint| costs(endpoint, Placement::Shared))
+        .test("two_hundred_lanes_isolated", |it| many_lanes(it, Placement::Isolated, 200))
+        .test("requests_per_delivery_shared", |it| costs(it, Placement::Shared, &[100, 10, 1]))
+        .test("requests_per_delivery_isolated", |it| costs(it, Placement::Isolated, &[100]))
         .run()
 }
 
@@ -64,14 +65,13 @@ fn quiet(placement: Placement) -> Settings {
 
 fn usual(placement: Placement) -> Settings {
     let mut settings = Settings::default();
-    settings.slots = Some(SLOTS);
     settings.placement = placement;
     settings
 }
 
-async fn costs(endpoint: String, placement: Placement) {
+async fn costs(endpoint: String, placement: Placement, subscriptions: &[usize]) {
     let _turn = TURN.lock().await;
-    for subscriptions in [100, 10, 1] {
+    for &subscriptions in subscriptions {
         let world = Counted::start(&endpoint, quiet(placement), subscriptions).await;
         for documents in [FULL, 10, 1] {
             let per_delivery = world.per_delivery(subscriptions, documents).await;
@@ -119,7 +119,7 @@ impl Counted {
         assert_eq!(told, ROUNDS as u64 * (documents * subscriptions) as u64);
         let per_delivery = spent.total() as f64 / told as f64;
         println!(
-            "{:?}, S={subscriptions}, {documents} documents a put: {per_delivery:.4} requests per \
+            "{}, S={subscriptions}, {documents} documents a put: {per_delivery:.4} requests per \
              delivery, {spent:?}",
             self.placement
         );
@@ -158,7 +158,7 @@ async fn many_lanes(endpoint: String, placement: Placement, lanes: usize) {
     let spent = since(counted.queue.requests(), before);
     let seconds = (clock.monotonic() - began).as_secs_f64();
     println!(
-        "{placement:?}, {lanes} lanes: {} MiB resident ({without} MiB before there was a Flare); \
+        "{placement}, {lanes} lanes: {} MiB resident ({without} MiB before there was a Flare); \
          idle {:.2} requests/s, {spent:?} in {seconds:.0} s",
         resident_mib(),
         spent.total() as f64 / seconds,
@@ -186,7 +186,7 @@ async fn many_lanes(endpoint: String, placement: Placement, lanes: usize) {
     world.put("items", 0..1, 2).await;
     world.settled().await;
     println!(
-        "{placement:?}, {lanes} lanes: a change for one arrives after {middle:?} (median of {TRIES}, \
+        "{placement}, {lanes} lanes: a change for one arrives after {middle:?} (median of {TRIES}, \
          worst {worst:?}); one for the {} others is settled after {:?}",
         lanes - 1,
         clock.monotonic() - began,

@@ -16,8 +16,6 @@ use tokio::task::JoinHandle;
 
 use crate::Result;
 
-/// Queues of lanes, where they share them.
-const SLOTS: u32 = 64;
 /// Subscriptions created at a time.
 const AT_A_TIME: usize = 16;
 
@@ -34,7 +32,6 @@ impl World {
         let queue = Arc::new(SqsQueue::connect(config.credentials("bench", "bench")).await?);
         let clients = Arc::new(Clients::default());
         let mut settings = Settings::default();
-        settings.slots = Some(SLOTS);
         settings.placement = placement;
         let memory = MemoryConfig::default().max_bytes(u64::MAX);
         let memory = MemoryBackend::with_config(memory, Arc::new(SystemClock::new()));

@@ -25,14 +25,14 @@ use crate::{SqsConfig, SqsRequests, codec, error};
 use fifo::Ids;
 use held::Held;
 
-/// Slots that suit it: each is a queue with a request waiting at it, which costs.
-const SLOTS: u32 = 64;
 /// Messages per request.
 const MAX_BATCH: usize = 10;
 /// The longest delay of a message.
 const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// The longest time a message is its receiver's alone.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3600);
+/// Slots, unless a host says otherwise: somebody waits at each all the time, which AWS bills.
+const SLOTS: u32 = 64;
 /// Queues per page of a list.
 const PAGE: i32 = 1_000;
 /// How many queues are asked for their tags at a time.
