@@ -38,12 +38,13 @@ const KIND: &str = "items";
 
 fn main() -> ExitCode {
     Trials::on(Service::Sqs)
-        .test("flare_goes_on_whatever_becomes_of_its_queues", |_| outage(Placement::Shared))
+        .test("flare_goes_on_whatever_becomes_of_shared_queues", |_| outage(Placement::Shared))
+        .test("flare_goes_on_whatever_becomes_of_isolated_queues", |_| outage(Placement::Isolated))
         .run()
 }
 
 async fn outage(placement: Placement) {
-    let server = OwnServer::start("flare-sqs-outage").await;
+    let server = OwnServer::start(&format!("flare-sqs-outage-{placement}")).await;
     let scratch = Scratch::new(&server.endpoint);
     let config = || scratch.config().timeout(Duration::from_secs(10));
     let queue = Arc::new(SqsQueue::connect(config()).await.unwrap());
@@ -61,7 +62,7 @@ async fn outage(placement: Placement) {
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| tokio::spawn(write(world.flare.clone(), Arc::clone(&accepted), writer)))
         .collect();
-    let report = Report { world: &world, accepted: &accepted };
+    let report = Report { world: &world, accepted: &accepted, placement };
     for round in 1..=ROUNDS {
         accepted.more(100).await;
         vandal.delete_all(|it| matches!(it, QueueName::Slot(_) | QueueName::Lane(_))).await;
@@ -171,6 +172,7 @@ async fn write(flare: Flare, accepted: Arc<Accepted>, writer: usize) {
 struct Report<'a> {
     world: &'a World,
     accepted: &'a Accepted,
+    placement: Placement,
 }
 
 impl Report<'_> {
@@ -188,8 +190,9 @@ impl Report<'_> {
         let took = clock.monotonic() - began;
         let longest = std::mem::take(&mut *self.accepted.longest.lock().unwrap());
         println!(
-            "{what}: {:.1} s until everybody had all of it; {} puts so far, the longest since took \
+            "{}, {what}: {:.1} s until everybody had all of it; {} puts so far, the longest since took \
              {:.1} s",
+            self.placement,
             took.as_secs_f64(),
             self.accepted.count(),
             longest.as_secs_f64(),

@@ -21,7 +21,7 @@ const REQUESTS_LIMIT: f64 = 0.35;
 /// Subscriptions, each told of every document.
 const SUBSCRIPTIONS: [usize; 3] = [1, 10, 100];
 /// Lanes on one node, by where their wake-ups wait.
-const NODES: [(Placement, usize); 1] = [(Placement::Shared, 1_000)];
+const NODES: [(Placement, usize); 2] = [(Placement::Shared, 1_000), (Placement::Isolated, 200)];
 
 struct Options {
     rounds: usize,
