@@ -49,6 +49,7 @@ impl Fixture for Sqs {
 
 fn main() -> ExitCode {
     Trials::on(Service::Sqs)
+        .at_a_time(16)
         .suite("standard_shared", queue::CLAUSES, |at| Sqs::new(at, false, false))
         .suite("standard_isolated", queue::CLAUSES, |at| Sqs::new(at, false, true))
         .suite("fifo_shared", queue::CLAUSES, |at| Sqs::new(at, true, false))

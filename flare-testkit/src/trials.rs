@@ -58,13 +58,21 @@ pub struct Trials {
     service: Service,
     address: Arc<str>,
     trials: Vec<Trial>,
+    at_a_time: Option<usize>,
 }
 
 impl Trials {
     /// No trials yet, against `service`.
     pub fn on(service: Service) -> Self {
         let address = service.address().unwrap_or_default().into();
-        Self { service, address, trials: Vec::new() }
+        Self { service, address, trials: Vec::new(), at_a_time: None }
+    }
+
+    /// Runs so many at a time, unless the command line says: for trials that mostly wait, of which
+    /// more can run than there are processors.
+    pub fn at_a_time(mut self, trials: usize) -> Self {
+        self.at_a_time = Some(trials);
+        self
     }
 
     /// Adds every clause of a suite, each on a fixture of its own. A suite that is tried in several
@@ -126,7 +134,9 @@ impl Trials {
                 self.trials.len()
             );
         }
-        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+        let mut arguments = Arguments::from_args();
+        arguments.test_threads = arguments.test_threads.or(self.at_a_time);
+        libtest_mimic::run(&arguments, self.trials).exit_code()
     }
 }
 
