@@ -80,8 +80,7 @@ pub struct LaneState {
     pub last_error_at: Option<Timestamp>,
     /// Why it failed, in words.
     pub last_error: Option<String>,
-    /// When its queue was last found missing and made: at its first use, or because it had
-    /// vanished.
+    /// When its queue had vanished and was made again.
     pub queue_restored_at: Option<Timestamp>,
     /// When it was written.
     pub updated_at: Timestamp,

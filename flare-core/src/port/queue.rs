@@ -41,7 +41,8 @@ use crate::model::{Invalid, LaneId};
 /// - **Q12** `attempt` is 1 at the first receipt of a message and grows with each further one.
 /// - **Q13** Payloads come back byte for byte.
 /// - **Q14** `depth` counts waiting, delayed and in-flight messages; where it is approximate it
-///   says so and settles to the truth once the queue is idle.
+///   says so and settles to the truth once the queue is idle. One that is ordered and approximate
+///   may count what is delayed as ready.
 /// - **Q15** Where the facts say `ordered`, messages of one group are received in the order they
 ///   were sent, and none while an earlier one of its group is in flight.
 ///

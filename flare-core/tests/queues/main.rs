@@ -141,3 +141,21 @@ async fn lanes_look_for_themselves_while_their_queue_cannot_be_made() {
     };
     world.until("the queues are back", made).await;
 }
+
+#[tokio::test]
+async fn news_that_were_lost_with_a_queue_are_found_once_it_is_made_again() {
+    let (world, users, queue) = running(World::new(settings())).await;
+    let client = world.subscribe(&users, "d").await;
+    world.flare.pause(&client.id).await.unwrap();
+    world.put(1, 1).await;
+    world.pass(SECOND).await;
+    queue.loses.store(true, Ordering::Relaxed);
+    world.flare.resume(&client.id).await.unwrap();
+    queue.loses.store(false, Ordering::Relaxed);
+    let began = world.clock.now();
+    for slot in 0..2 {
+        queue.delete(&QueueName::Slot(slot)).await.unwrap();
+    }
+    world.settled().await;
+    assert!(world.clock.now() - began < SECOND * 60, "it waited for the sweep");
+}

@@ -255,7 +255,7 @@ pub(crate) struct ReportShape {
     node: Option<String>,
     /// The queue its lanes are woken by, shared with others (`slot-7`) or the first lane's own.
     queue: String,
-    /// When a queue of its lanes was last missing and made: at first use, or as it had vanished.
+    /// When a queue of its lanes had vanished and was made again.
     #[schema(nullable = false, format = DateTime)]
     queue_restored_at: Option<String>,
 }

@@ -49,8 +49,8 @@ pub struct SubscriptionReport {
     /// The queue its lanes are woken by: `slot-7` where they share it with others, else the first
     /// lane's own, `lane-<subscription>-0` (the others end in their own number).
     pub queue: String,
-    /// When that queue, or one of its lanes', was last found missing and made: at its first use, or
-    /// because it had vanished. What was in it was found in the stores.
+    /// When that queue, or one of its lanes', had vanished and was made again. What was in it was found
+    /// in the stores.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "timestamp::as_text_if_any")]
     pub queue_restored_at: Option<Timestamp>,
 }

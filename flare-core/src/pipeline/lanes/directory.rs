@@ -16,7 +16,11 @@ use crate::pipeline::stop::Stopper;
 
 /// Who is to be woken, told and stopped.
 #[derive(Default)]
-pub(super) struct Directory(Mutex<BTreeMap<LaneId, Worked>>);
+pub(super) struct Directory {
+    lanes: Mutex<BTreeMap<LaneId, Worked>>,
+    /// News may have been lost, of lanes that nobody works yet, too.
+    missed: Notify,
+}
 
 /// A lane that is worked.
 pub(super) struct Worked {
@@ -48,7 +52,7 @@ impl Worked {
 
 impl Directory {
     fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<LaneId, Worked>) -> R) -> R {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -129,6 +133,16 @@ impl Directory {
             worked.restored.at(at);
             worked.wake.notify_one();
         });
+    }
+
+    /// News of subscriptions were lost with the queue of their slot.
+    pub(super) fn miss_news(&self) {
+        self.missed.notify_one();
+    }
+
+    /// Waits until news were lost.
+    pub(super) async fn news_missed(&self) {
+        self.missed.notified().await;
     }
 
     fn each(&self, whose: Whose, tell: impl Fn(&Worked)) {

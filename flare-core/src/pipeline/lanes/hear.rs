@@ -77,8 +77,11 @@ impl Hear {
     }
 
     /// Whatever was in the queue is lost: lanes look for themselves, and note that it happened if
-    /// it is the queue they are woken by.
+    /// it is the queue they are woken by. With a slot's queue, news are lost as well.
     fn restored(&self) {
+        if let Whose::Slot(_) = self.whose {
+            self.directory.miss_news();
+        }
         match (self.whose, self.context.settings.placement) {
             (Whose::Slot(_), Placement::Isolated) => self.directory.wake_all(self.whose),
             _ => self.directory.restored(self.whose, self.context.now()),

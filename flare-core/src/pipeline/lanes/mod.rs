@@ -96,7 +96,7 @@ impl Lanes {
 
     /// Follows the ownership until its stream ends.
     pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
-        let context = Arc::clone(&self.context);
+        let (context, directory) = (Arc::clone(&self.context), Arc::clone(&self.directory));
         loop {
             self.begin_reading();
             let next = self.next_at();
@@ -107,6 +107,7 @@ impl Lanes {
                     None => break,
                 },
                 Some(id) = self.news.recv(), if self.reading.is_none() => self.read_one(id),
+                () = directory.news_missed() => self.agenda.sweep_at_once(context.now()),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 read = pending_or(&mut self.reading) => self.take(read),
                 () = context.clock.sleep_until(next) => self.end_overdue(),
