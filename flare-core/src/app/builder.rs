@@ -5,12 +5,16 @@ use std::sync::Arc;
 use super::backend::Backend;
 use super::flare::Flare;
 use super::runtime::Runtime;
+use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository, SystemClock};
+
+/// Makes the ids of the cluster's nodes others than those of everything else.
+const CLUSTER_SEED: u64 = 0x636c_7573_7465_7221;
 
 /// Puts a [`Flare`] together.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ pub struct FlareBuilder {
     clock: Option<Arc<dyn Clock>>,
     settings: Settings,
     seed: Option<u64>,
+    cluster: Option<ClusterSettings>,
     #[cfg(feature = "http")]
     http: HttpConfig,
 }
@@ -33,6 +38,7 @@ impl FlareBuilder {
             clock: None,
             settings: Settings::default(),
             seed: None,
+            cluster: None,
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
         }
@@ -80,6 +86,47 @@ impl FlareBuilder {
         self
     }
 
+    /// Shares the lanes with all Flares on the same stores that do so too, instead of working all
+    /// of them or none: each slot is worked by one node at a time, and moves when nodes come, go or
+    /// die.
+    ///
+    /// All runtimes on the same stores have to agree on this, and on
+    /// [`Settings::slots`](crate::pipeline::Settings::slots), which also takes the place of
+    /// [`ClusterSettings::slots`]: a node that is set to another number than the cluster says so in
+    /// its log and works nothing.
+    ///
+    /// What a node does besides follows its [roles](crate::cluster::Roles): one that does not work
+    /// takes documents, and spreads and sends nothing; one that does not ingest answers puts and
+    /// deletes as *unavailable*; one that does not lead never makes the plan.
+    ///
+    /// ```
+    /// use flare_backend_memory::MemoryBackend;
+    /// use flare_core::Flare;
+    /// use flare_core::cluster::{ClusterSettings, Health};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let memory = MemoryBackend::new();
+    /// let mut settings = ClusterSettings::default();
+    /// settings.name = "node-1".to_owned();
+    /// let (flare, runtime) = Flare::builder(memory).cluster(settings).build()?;
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    /// while flare.cluster().await?.health != Health::Green {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// assert_eq!(flare.cluster().await?.nodes.len(), 1);
+    /// drop(stop); // Hands its slots over, if there is anybody, and leaves.
+    /// running.await??;
+    /// assert!(flare.cluster().await?.nodes.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cluster(mut self, settings: ClusterSettings) -> Self {
+        self.cluster = Some(settings);
+        self
+    }
+
     /// How HTTP requests are made.
     #[cfg(feature = "http")]
     pub fn http(mut self, config: HttpConfig) -> Self {
@@ -107,7 +154,14 @@ impl FlareBuilder {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         let context = Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
         let context = Arc::new(context);
-        Ok((Flare::new(Arc::clone(&context)), Runtime::new(context)))
+        let (member, handle) = match self.cluster {
+            Some(settings) => {
+                let (member, handle) = join(&context, settings, seed)?;
+                (Some(member), Some(handle))
+            }
+            None => (None, None),
+        };
+        Ok((Flare::new(Arc::clone(&context), handle), Runtime::new(context, member)))
     }
 
     #[cfg(feature = "http")]
@@ -163,6 +217,18 @@ impl FlareBuilder {
         }
         Ok(())
     }
+}
+
+/// A part in the cluster, for the same slots on the same stores.
+fn join(
+    context: &Context,
+    mut settings: ClusterSettings,
+    seed: u64,
+) -> Result<(ClusterMember, ClusterHandle)> {
+    settings.slots = context.slots;
+    let (lease, repository) = (Arc::clone(&context.lease), Arc::clone(&context.repository));
+    let clock = Arc::clone(&context.clock);
+    ClusterMember::new(lease, repository, clock, settings, seed ^ CLUSTER_SEED)
 }
 
 fn refused(field: &'static str, reason: &'static str) -> Error {

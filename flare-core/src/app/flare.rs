@@ -11,6 +11,7 @@ use tracing::{Instrument, debug_span};
 
 use super::backend::Backend;
 use super::builder::FlareBuilder;
+use crate::cluster::ClusterHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     Document, DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, ResourceId,
@@ -37,6 +38,7 @@ pub struct Flare {
 struct Inner {
     context: Arc<Context>,
     ingest: Ingest,
+    cluster: Option<ClusterHandle>,
 }
 
 impl Flare {
@@ -45,9 +47,13 @@ impl Flare {
         FlareBuilder::new(backend.into())
     }
 
-    pub(super) fn new(context: Arc<Context>) -> Self {
+    pub(super) fn new(context: Arc<Context>, cluster: Option<ClusterHandle>) -> Self {
         let ingest = Ingest::new(Arc::clone(&context));
-        Self { inner: Arc::new(Inner { context, ingest }) }
+        Self { inner: Arc::new(Inner { context, ingest, cluster }) }
+    }
+
+    pub(super) fn cluster_handle(&self) -> Option<&ClusterHandle> {
+        self.inner.cluster.as_ref()
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -161,6 +167,11 @@ impl Flare {
         operation: &'static str,
         changes: Vec<Change>,
     ) -> Vec<Result<DocumentChange>> {
+        if self.cluster_handle().is_some_and(|handle| !handle.roles().ingests) {
+            let refused = || Error::new(ErrorKind::Unavailable, operation);
+            let detail = "this node only works: hand documents to another one";
+            return changes.iter().map(|_| Err(refused().detail(detail))).collect();
+        }
         let span = debug_span!(observe::PUT, documents = changes.len());
         self.inner.ingest.accept(operation, changes).instrument(span).await
     }

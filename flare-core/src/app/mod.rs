@@ -3,6 +3,7 @@
 
 mod backend;
 mod builder;
+mod cluster;
 mod dead_letters;
 mod find;
 mod flare;
@@ -10,6 +11,7 @@ mod node;
 mod removal;
 mod runtime;
 mod scripted;
+mod sharing;
 mod status;
 mod subscriptions;
 

@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 use tracing::{Instrument, debug_span, info, warn};
 
 use super::scripted::{Script, follow};
+use super::sharing::share_slots;
+use crate::cluster::ClusterMember;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe;
 use crate::pipeline::context::Context;
@@ -35,10 +37,22 @@ const MARGIN: Duration = Duration::from_secs(5);
 #[must_use = "nothing is delivered unless the runtime runs"]
 pub struct Runtime {
     context: Arc<Context>,
+    member: Option<ClusterMember>,
 }
 
 /// Where a runtime learns which slots are its own.
 type Changes = mpsc::Sender<OwnershipChange>;
+
+/// What a runtime takes part in.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// It spreads changes and does stored jobs.
+    works: bool,
+}
+
+impl Part {
+    const ALL: Self = Self { works: true };
+}
 
 /// Says that a runtime runs, for as long as it does.
 struct Running<'a>(&'a Context);
@@ -57,15 +71,26 @@ impl Drop for Running<'_> {
 }
 
 impl Runtime {
-    pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { context }
+    pub(super) fn new(context: Arc<Context>, member: Option<ClusterMember>) -> Self {
+        Self { context, member }
     }
 
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
     /// within the drain limit and gives its lanes back.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
-        let own = |context, changes, stop| own_all_slots(context, changes, stop).boxed();
-        self.run_owning(own, shutdown).await
+    ///
+    /// In a cluster it first has others take its slots over, within the cluster's drain limit.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
+        let Some(member) = self.member.take() else {
+            let own = |context, changes, stop| own_all_slots(context, changes, stop).boxed();
+            let limit = self.context.settings.drain_limit;
+            return self.run_owning(own, Part::ALL, limit, shutdown).await;
+        };
+        let settings = member.settings();
+        // Nobody may take over, and then what is in flight has its time too.
+        let limit = settings.drain_limit * 2 + settings.call_limit;
+        let part = Part { works: settings.roles.works };
+        let own = |context, changes, stop| share_slots(member, context, changes, stop).boxed();
+        self.run_owning(own, part, limit, shutdown).await
     }
 
     /// As [`run`](Self::run), with slots granted and taken away by a test.
@@ -76,17 +101,20 @@ impl Runtime {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<()> {
         let own = |context, changes, stop| follow(script, context, changes, stop).boxed();
-        self.run_owning(own, shutdown).await
+        let limit = self.context.settings.drain_limit;
+        self.run_owning(own, Part::ALL, limit, shutdown).await
     }
 
     async fn run_owning(
         self,
         own: impl FnOnce(Arc<Context>, Changes, Stop) -> BoxFuture<'static, ()>,
+        part: Part,
+        drain_limit: Duration,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<()> {
         let (stopper, stop) = stop();
         let (changes, ownership) = mpsc::channel(4);
-        let mut loops = self.start(&stop, ownership);
+        let mut loops = self.start(part, &stop, ownership);
         loops.spawn(own(Arc::clone(&self.context), changes, stop.clone()));
         // Also when this future is dropped.
         let _running = Running::new(&self.context);
@@ -111,17 +139,32 @@ impl Runtime {
         info!("flare drains");
         stopper.stop();
         let drained = async { while loops.join_next().await.is_some() {} };
-        let limit = self.context.settings.drain_limit + MARGIN;
         tokio::select! {
             biased;
             () = drained => info!("flare is drained"),
-            () = self.context.sleep(limit) => warn!("flare did not drain in time"),
+            () = self.context.sleep(drain_limit + MARGIN) => warn!("flare did not drain in time"),
         }
         outcome
     }
 
-    fn start(&self, stop: &Stop, ownership: mpsc::Receiver<OwnershipChange>) -> JoinSet<()> {
+    fn start(
+        &self,
+        part: Part,
+        stop: &Stop,
+        ownership: mpsc::Receiver<OwnershipChange>,
+    ) -> JoinSet<()> {
         let mut loops = JoinSet::new();
+        if part.works {
+            self.start_stages(&mut loops, stop);
+        }
+        #[cfg(feature = "metrics")]
+        loops.spawn(crate::pipeline::meter::sample(Arc::clone(&self.context), stop.clone()));
+        loops.spawn(Lanes::new(Arc::clone(&self.context)).run(ownership));
+        loops
+    }
+
+    /// What any node may do for all of them.
+    fn start_stages(&self, loops: &mut JoinSet<()>, stop: &Stop) {
         let context = || Arc::clone(&self.context);
         let partitions = Source::new(context(), QueueName::Partition);
         let spreads = Source::new(context(), QueueName::Spread);
@@ -149,11 +192,7 @@ impl Runtime {
                 _ => loops.spawn(source.help(pulse, until, work)),
             };
         }
-        #[cfg(feature = "metrics")]
-        loops.spawn(crate::pipeline::meter::sample(context(), stop.clone()));
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));
-        loops.spawn(Lanes::new(context()).run(ownership));
-        loops
     }
 }

@@ -42,7 +42,8 @@ pub(super) async fn follow(
         let change = match next {
             Some(Script::Grant(slots)) => grant(&context, slots).await,
             Some(Script::Release(slots, done)) => {
-                Ok(OwnershipChange::Released { slots: slots.into_iter().collect(), done })
+                let slots = slots.into_iter().collect();
+                Ok(OwnershipChange::Released { slots, until: None, done })
             }
             Some(Script::Lose(slots)) => {
                 Ok(OwnershipChange::Lost { slots: slots.into_iter().collect() })
@@ -61,5 +62,5 @@ async fn grant(context: &Context, slots: Vec<u32>) -> Result<OwnershipChange> {
     let before = context.now();
     let drawn = context.repository.next_epoch().await?;
     let trust = Arc::new(Trust::until(Duration::MAX));
-    Ok(OwnershipChange::Granted(Term::new(slots.into_iter().collect(), drawn, before, trust)))
+    Ok(OwnershipChange::Granted(Term::drawn(slots.into_iter().collect(), drawn, before, trust)))
 }

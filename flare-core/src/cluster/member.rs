@@ -11,7 +11,7 @@ use super::context::Context;
 use super::election::stand;
 use super::keys;
 use super::mirror::{Mirror, View};
-use super::record::NodeLoad;
+use super::record::{NodeLoad, Roles};
 use super::registry::{Facts, Registration};
 use super::runner::{Runner, SlotChange, reading};
 use super::settings::ClusterSettings;
@@ -72,6 +72,17 @@ impl ClusterHandle {
         context.timed("write", context.lease.write(write)).await.map(drop)
     }
 
+    /// The cluster as its store has it now.
+    pub async fn read(&self) -> Result<ClusterView> {
+        let context = &self.context;
+        context.timed("cluster", ClusterView::read(&*context.lease)).await
+    }
+
+    /// What the node may be used for.
+    pub fn roles(&self) -> Roles {
+        self.context.settings.roles
+    }
+
     /// The cluster as far as this node has read.
     pub fn view(&self) -> ClusterView {
         ClusterView::of(&self.view.borrow())
@@ -118,6 +129,10 @@ impl ClusterMember {
             node: member.node.subscribe(),
         };
         Ok((member, handle))
+    }
+
+    pub(crate) fn settings(&self) -> ClusterSettings {
+        self.context.settings.clone()
     }
 
     /// Takes part until `stop`, [`ClusterHandle::drain`] or [`ClusterHandle::drain_node`]: then hands everything over and leaves.

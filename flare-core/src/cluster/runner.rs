@@ -212,12 +212,15 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         let unreadable =
-            |detail: &'static str| Err(Error::new(ErrorKind::Corrupt, "follow").detail(detail));
+            |detail: String| Err(Error::new(ErrorKind::Corrupt, "follow").detail(detail));
         let Some(plan) = &stored.plan else {
-            return unreadable("the plan cannot be read by this version");
+            return unreadable("the plan cannot be read by this version".to_owned());
         };
-        if plan.slots.len() != self.context.settings.slots as usize {
-            return unreadable("the plan has another number of slots than this node's settings");
+        let (planned, set) = (plan.slots.len(), self.context.settings.slots);
+        if planned != set as usize {
+            return unreadable(format!(
+                "the cluster has {planned} slots, this node is set to {set}"
+            ));
         }
         if self.follower.has_followed(plan.generation) {
             // Plans count on. One that does not was made by somebody who knew of none before.

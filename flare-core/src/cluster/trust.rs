@@ -46,6 +46,11 @@ impl Trust {
         !self.left(slot, clock).is_zero()
     }
 
+    /// Whether both are of the same registration.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// How many slots there are.
     pub(crate) fn slots(&self) -> usize {
         self.0.slots.len()

@@ -1,5 +1,5 @@
 //! Takes the coordination port; gives the slots this runtime may work, with an epoch each time.
-//! Without a cluster one lease covers all slots.
+//! Here one lease covers all slots; in a cluster the same changes come from there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,9 @@ const KEY: &str = "flare/owner";
 pub(crate) enum OwnershipChange {
     /// These slots are this runtime's, under an epoch greater than any they had before.
     Granted(Term),
-    /// These are to be given up. Whoever works them finishes, and says so by dropping the sender.
-    Released { slots: Slots, done: oneshot::Sender<()> },
+    /// These are to be given up. Whoever works them finishes, before `until` of the monotonic clock
+    /// if there is such a time, and says so by dropping the sender.
+    Released { slots: Slots, until: Option<Duration>, done: oneshot::Sender<()> },
     /// These are somebody else's, perhaps: requests in flight are dropped at once.
     Lost { slots: Slots },
 }
@@ -108,7 +109,7 @@ async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Res
     let drawn = context.repository.next_epoch().await?;
     let trust = Arc::new(Trust::until(trusted_until(grant, asked)));
     Ok(Some(Hold {
-        term: Term::new((0..context.slots).collect(), drawn, before, Arc::clone(&trust)),
+        term: Term::drawn((0..context.slots).collect(), drawn, before, Arc::clone(&trust)),
         trust,
         lease: grant.id,
     }))
@@ -150,7 +151,7 @@ async fn hold(
     };
     if stopped {
         let (done, drained) = oneshot::channel();
-        let release = OwnershipChange::Released { slots: slots.clone(), done };
+        let release = OwnershipChange::Released { slots: slots.clone(), until: None, done };
         if changes.send(release).await.is_ok() {
             // Lanes finish what is in flight; the lease has to live as long.
             tokio::select! {

@@ -1,6 +1,7 @@
 //! Takes slots, the epoch drawn for them and for how long they can be trusted to be ours; gives
 //! whoever works them what every send and every stored effect has to respect.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,42 +18,62 @@ pub(crate) struct Term {
     pub(crate) slots: Slots,
     /// Since when, under which epoch.
     pub(crate) tenure: Tenure,
-    /// How far the store's clock is ahead of ours, in nanoseconds.
-    ahead: i64,
-    trust: Arc<Trust>,
+    ahead: Ahead,
+    trust: Arc<dyn Trusted>,
+}
+
+/// How far the store's clock is ahead of ours, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ahead(i64);
+
+impl Ahead {
+    /// Told from an epoch that was asked for at `before`, by our clock.
+    pub(crate) fn of(drawn: &EpochGrant, before: Timestamp) -> Self {
+        Self(drawn.at.unix_nanos().saturating_sub(before.unix_nanos()))
+    }
+}
+
+/// Tells for how long slots are certainly ours. Whoever keeps them knows how.
+pub(crate) trait Trusted: fmt::Debug + Send + Sync {
+    /// How long this slot still is.
+    fn left(&self, slot: u32, clock: &dyn Clock) -> Duration;
 }
 
 impl Term {
+    /// Slots under an epoch that somebody drew for them.
+    pub(crate) fn new(slots: Slots, tenure: Tenure, ahead: Ahead, trust: Arc<dyn Trusted>) -> Self {
+        Self { slots, tenure, ahead, trust }
+    }
+
     /// Slots under an epoch that was asked for at `before`, by our clock.
-    pub(crate) fn new(
+    pub(crate) fn drawn(
         slots: Slots,
         drawn: EpochGrant,
         before: Timestamp,
         trust: Arc<Trust>,
     ) -> Self {
         let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
-        let ahead = drawn.at.unix_nanos().saturating_sub(before.unix_nanos());
-        Self { slots, tenure, ahead, trust }
+        Self::new(slots, tenure, Ahead::of(&drawn, before), trust)
     }
 
     /// Store time, as well as it can be told from here.
     pub(crate) fn store_time(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(now.unix_nanos().saturating_add(self.ahead))
+        Timestamp::from_unix_nanos(now.unix_nanos().saturating_add(self.ahead.0))
     }
 
     /// Our time for a store time.
     pub(crate) fn local_time(&self, store: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(store.unix_nanos().saturating_sub(self.ahead))
+        Timestamp::from_unix_nanos(store.unix_nanos().saturating_sub(self.ahead.0))
     }
 
-    /// Whether the slots are certainly still ours: only then may a send start.
-    pub(crate) fn is_trusted(&self, clock: &dyn Clock) -> bool {
-        self.trust.left(clock) > Duration::ZERO
+    /// Whether a slot is certainly still ours: only then may a send start.
+    pub(crate) fn is_trusted(&self, slot: u32, clock: &dyn Clock) -> bool {
+        self.trust.left(slot, clock) > Duration::ZERO
     }
 }
 
-/// Until when slots are certainly ours, by the monotonic clock. Whoever keeps them moves it on, and
-/// terms share it.
+/// Until when slots that one lease covers are certainly ours, by the monotonic clock. Whoever keeps
+/// them moves it on, and terms share it.
 #[derive(Debug)]
 pub(crate) struct Trust(AtomicU64);
 
@@ -71,6 +92,12 @@ impl Trust {
     pub(crate) fn left(&self, clock: &dyn Clock) -> Duration {
         let end = Duration::from_nanos(self.0.load(Ordering::Acquire));
         end.saturating_sub(clock.monotonic())
+    }
+}
+
+impl Trusted for Trust {
+    fn left(&self, _: u32, clock: &dyn Clock) -> Duration {
+        self.left(clock)
     }
 }
 

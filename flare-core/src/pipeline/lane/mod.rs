@@ -53,3 +53,11 @@ pub(crate) struct Lane {
     /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,
 }
+
+impl Lane {
+    /// Whether it is certainly still ours to work.
+    fn is_trusted(&self) -> bool {
+        let slot = self.context.slot(self.id.subscription);
+        self.term.is_trusted(slot, &*self.context.clock)
+    }
+}

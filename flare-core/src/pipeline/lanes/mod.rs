@@ -30,7 +30,7 @@ use tracing::warn;
 
 use self::agenda::Agenda;
 use self::directory::Directory;
-use self::read::{Found, Looked, Read, Reader};
+use self::read::{Found, Looked, Read, Reader, pending_or};
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
 use super::lane::Places;
@@ -127,7 +127,7 @@ impl Lanes {
     fn follow(&mut self, change: OwnershipChange) {
         match change {
             OwnershipChange::Granted(term) => self.take_over(term),
-            OwnershipChange::Released { slots, done } => self.drain(&slots, done),
+            OwnershipChange::Released { slots, until, done } => self.drain(&slots, until, done),
             OwnershipChange::Lost { slots } => self.end(&slots, None),
         }
         self.count();
@@ -154,8 +154,10 @@ impl Lanes {
     }
 
     /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
-    fn drain(&mut self, slots: &Slots, done: oneshot::Sender<()>) {
-        let until = self.context.now() + self.context.settings.drain_limit;
+    fn drain(&mut self, slots: &Slots, until: Option<Duration>, done: oneshot::Sender<()>) {
+        let limit = self.context.settings.drain_limit;
+        let left = until.map(|until| until.saturating_sub(self.context.clock.monotonic()));
+        let until = self.context.now() + left.map_or(limit, |left| left.min(limit));
         let done = Arc::new(done);
         for slot in slots.iter() {
             if let Some(tenancy) = self.slots.get_mut(&slot) {
@@ -340,13 +342,5 @@ impl Lanes {
             None if !missing.is_empty() => self.later(subscription.id),
             None => {}
         }
-    }
-}
-
-/// The future's answer, or for ever nothing if there is none.
-async fn pending_or<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
     }
 }

@@ -1,0 +1,97 @@
+//! Takes a coordination store; gives the same one, and remembers whom its plan has work which slot.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use flare_core::Result;
+use flare_core::cluster::{NodeRecord, Plan};
+use flare_core::model::{Epoch, NodeId, SubscriptionId};
+use flare_core::port::{
+    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
+    Written,
+};
+
+/// Who works what, as it is stored at this moment.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    names: BTreeMap<NodeId, String>,
+    plan: Option<Plan>,
+}
+
+impl Seen {
+    /// The name of the node that works a subscription, and its epoch.
+    pub(crate) fn worker(&self, subscription: SubscriptionId) -> Option<(&str, Epoch)> {
+        let plan = self.plan.as_ref()?;
+        let slot = slot_of(subscription, plan.slots.len());
+        let (node, tenure) = plan.slots[slot].worker()?;
+        Some((self.names.get(&node)?, tenure.epoch))
+    }
+}
+
+/// The slot that a subscription's lanes are hashed onto: all nodes have to agree on it for ever.
+fn slot_of(id: SubscriptionId, slots: usize) -> usize {
+    let bytes = id.as_bytes();
+    let number = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+    number as usize % slots
+}
+
+/// Notes what is written of plans and nodes.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) inner: Arc<dyn Lease>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+}
+
+impl Observed {
+    fn note(&self, key: &str, value: &[u8]) {
+        let mut seen = self.seen.lock().unwrap();
+        if key == "cluster/plan" {
+            seen.plan = Some(Plan::decode(value).unwrap());
+        } else if let Some(id) = key.strip_prefix("cluster/nodes/") {
+            let record: NodeRecord = serde_json::from_slice(value).unwrap();
+            seen.names.insert(id.parse().unwrap(), record.name);
+        }
+    }
+}
+
+#[async_trait]
+impl Lease for Observed {
+    async fn grant(&self, ttl: Duration) -> Result<LeaseGrant> {
+        self.inner.grant(ttl).await
+    }
+
+    async fn keep_alive(&self, lease: LeaseId) -> Result<LeaseGrant> {
+        self.inner.keep_alive(lease).await
+    }
+
+    async fn revoke(&self, lease: LeaseId) -> Result<()> {
+        self.inner.revoke(lease).await
+    }
+
+    async fn write(&self, write: Write) -> Result<Written> {
+        let (key, value) = (write.key.clone(), write.value.clone());
+        let written = self.inner.write(write).await?;
+        if matches!(written, Written::At(_)) {
+            self.note(&key, &value);
+        }
+        Ok(written)
+    }
+
+    async fn delete(&self, key: &str, expect: Expect) -> Result<Written> {
+        self.inner.delete(key, expect).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>> {
+        self.inner.get(key).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Snapshot> {
+        self.inner.list(prefix).await
+    }
+
+    fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
+        self.inner.watch(prefix, from)
+    }
+}
