@@ -152,15 +152,17 @@ impl FlareBuilder {
             self.backend.lease.ok_or_else(|| missing("lease"))?,
         );
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
-        let context = Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
-        let context = Arc::new(context);
+        let mut context =
+            Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
         let (member, handle) = match self.cluster {
             Some(settings) => {
                 let (member, handle) = join(&context, settings, seed)?;
+                context.herald = Some(Arc::new(handle.clone()));
                 (Some(member), Some(handle))
             }
             None => (None, None),
         };
+        let context = Arc::new(context);
         Ok((Flare::new(Arc::clone(&context), handle), Runtime::new(context, member)))
     }
 

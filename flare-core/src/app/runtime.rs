@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::jobs;
-use crate::pipeline::lanes::Lanes;
+use crate::pipeline::lanes::{Lanes, Teller};
 use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::partition::partition;
 use crate::pipeline::reconcile::reconcile;
@@ -81,7 +81,7 @@ impl Runtime {
     /// In a cluster it first has others take its slots over, within the cluster's drain limit.
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
         let Some(member) = self.member.take() else {
-            let own = |context, changes, stop| own_all_slots(context, changes, stop).boxed();
+            let own = |context, changes, _, stop| own_all_slots(context, changes, stop).boxed();
             let limit = self.context.settings.drain_limit;
             return self.run_owning(own, Part::ALL, limit, shutdown).await;
         };
@@ -89,7 +89,9 @@ impl Runtime {
         // Nobody may take over, and then what is in flight has its time too.
         let limit = settings.drain_limit * 2 + settings.call_limit;
         let part = Part { works: settings.roles.works };
-        let own = |context, changes, stop| share_slots(member, context, changes, stop).boxed();
+        let own = |context, changes, lanes, stop| {
+            share_slots(member, context, changes, lanes, stop).boxed()
+        };
         self.run_owning(own, part, limit, shutdown).await
     }
 
@@ -100,22 +102,25 @@ impl Runtime {
         script: mpsc::Receiver<Script>,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<()> {
-        let own = |context, changes, stop| follow(script, context, changes, stop).boxed();
+        let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
         let limit = self.context.settings.drain_limit;
         self.run_owning(own, Part::ALL, limit, shutdown).await
     }
 
     async fn run_owning(
         self,
-        own: impl FnOnce(Arc<Context>, Changes, Stop) -> BoxFuture<'static, ()>,
+        own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
         part: Part,
         drain_limit: Duration,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<()> {
         let (stopper, stop) = stop();
         let (changes, ownership) = mpsc::channel(4);
-        let mut loops = self.start(part, &stop, ownership);
-        loops.spawn(own(Arc::clone(&self.context), changes, stop.clone()));
+        let lanes = Lanes::new(Arc::clone(&self.context));
+        let own = own(Arc::clone(&self.context), changes, lanes.teller(), stop.clone());
+        let mut loops = self.start(part, &stop);
+        loops.spawn(lanes.run(ownership));
+        loops.spawn(own);
         // Also when this future is dropped.
         let _running = Running::new(&self.context);
         info!("flare runs");
@@ -147,19 +152,13 @@ impl Runtime {
         outcome
     }
 
-    fn start(
-        &self,
-        part: Part,
-        stop: &Stop,
-        ownership: mpsc::Receiver<OwnershipChange>,
-    ) -> JoinSet<()> {
+    fn start(&self, part: Part, stop: &Stop) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         if part.works {
             self.start_stages(&mut loops, stop);
         }
         #[cfg(feature = "metrics")]
         loops.spawn(crate::pipeline::meter::sample(Arc::clone(&self.context), stop.clone()));
-        loops.spawn(Lanes::new(Arc::clone(&self.context)).run(ownership));
         loops
     }
 

@@ -4,13 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use crate::cluster::{ClusterMember, SlotChange, Trust};
-use crate::model::Tenure;
+use crate::cluster::{ClusterHandle, ClusterMember, Listener, News, SlotChange, Trust};
+use crate::error::Result;
+use crate::model::{SubscriptionId, Tenure};
 use crate::pipeline::context::Context;
+use crate::pipeline::herald::Herald;
+use crate::pipeline::lanes::Teller;
 use crate::pipeline::ownership::OwnershipChange;
 use crate::pipeline::slots::Slots;
 use crate::pipeline::stage::{chain, pause_after};
@@ -30,17 +34,44 @@ pub(super) async fn share_slots(
     member: ClusterMember,
     context: Arc<Context>,
     changes: mpsc::Sender<OwnershipChange>,
+    lanes: Teller,
     mut stop: Stop,
 ) {
     let (sender, receiver) = mpsc::channel(4);
     let mut stopping = stop.clone();
+    let news = member.news();
     let run = member.run(sender, async move { stopping.requested().await });
     let told = Interpreter::new(&context, &changes).follow(receiver);
-    tokio::join!(run, told);
+    tokio::select! {
+        biased;
+        _ = async { tokio::join!(run, told) } => {}
+        () = pass_on(news, lanes) => {}
+    }
     if !stop.is_requested() {
         info!("this node works no lanes any more until it is started again");
     }
     stop.requested().await;
+}
+
+/// Tells the lanes what nodes say to all of them.
+async fn pass_on(mut news: Listener, lanes: Teller) {
+    loop {
+        let said = match news.next().await {
+            News::Said(said) => str::from_utf8(&said).ok().and_then(|id| id.parse().ok()),
+            News::Missed => None,
+        };
+        match said {
+            Some(subscription) => lanes.tell(subscription).await,
+            None => lanes.missed(),
+        }
+    }
+}
+
+#[async_trait]
+impl Herald for ClusterHandle {
+    async fn tell(&self, subscription: SubscriptionId) -> Result<()> {
+        Self::tell(self, subscription.to_string()).await
+    }
 }
 
 /// Slots that wait to be worked until it is known what time it is in the store.

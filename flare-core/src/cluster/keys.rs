@@ -7,6 +7,7 @@
 //! | `cluster/plan` | nothing | the leader | [`Plan`](super::Plan) |
 //! | `cluster/held/<incarnation>` | the node's lease | the node | what it confirmed of releases |
 //! | `cluster/drains/<incarnation>` | the node's lease | operators | nothing: the node is to leave |
+//! | `cluster/news` | nothing | any node | what it has to say to all: each write is news |
 //! | `cluster/pins` | nothing | operators | slots that belong to a node, by its name |
 
 use crate::model::NodeId;
@@ -17,6 +18,8 @@ pub(crate) const PREFIX: &str = "cluster/";
 pub(crate) const LEADER: &str = "cluster/leader";
 /// Whose value says who works what.
 pub(crate) const PLAN: &str = "cluster/plan";
+/// Whose every write is news for all nodes.
+pub(crate) const NEWS: &str = "cluster/news";
 const PINS: &str = "cluster/pins";
 const NODES: &str = "cluster/nodes/";
 const HELD: &str = "cluster/held/";

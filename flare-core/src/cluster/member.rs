@@ -11,6 +11,7 @@ use super::context::Context;
 use super::election::stand;
 use super::keys;
 use super::mirror::{Mirror, View};
+use super::news::Listener;
 use super::record::{NodeLoad, Roles};
 use super::registry::{Facts, Registration};
 use super::runner::{Runner, SlotChange, reading};
@@ -78,6 +79,12 @@ impl ClusterHandle {
         context.timed("cluster", ClusterView::read(&*context.lease)).await
     }
 
+    /// Says something to all nodes that take part, this one among them.
+    pub(crate) async fn tell(&self, said: String) -> Result<()> {
+        let write = Write::new(keys::NEWS, said);
+        self.context.timed("tell", self.context.lease.write(write)).await.map(drop)
+    }
+
     /// What the node may be used for.
     pub fn roles(&self) -> Roles {
         self.context.settings.roles
@@ -129,6 +136,11 @@ impl ClusterMember {
             node: member.node.subscribe(),
         };
         Ok((member, handle))
+    }
+
+    /// Hears what nodes say to all of them.
+    pub(crate) fn news(&self) -> Listener {
+        self.mirror.news()
     }
 
     pub(crate) fn settings(&self) -> ClusterSettings {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::keys::PREFIX;
+use super::news::{Crier, Listener};
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -17,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct Mirror {
     state: watch::Sender<Arc<State>>,
     doubted: Notify,
+    news: Crier,
 }
 
 /// The cluster as it is, and a way to wait until it is different.
@@ -24,7 +26,13 @@ pub(crate) type View = watch::Receiver<Arc<State>>;
 
 impl Mirror {
     pub(crate) fn new() -> Self {
-        Self { state: watch::Sender::new(Arc::default()), doubted: Notify::new() }
+        let state = watch::Sender::new(Arc::default());
+        Self { state, doubted: Notify::new(), news: Crier::new() }
+    }
+
+    /// Hears what nodes say to all of them.
+    pub(crate) fn news(&self) -> Listener {
+        self.news.listener()
     }
 
     pub(crate) fn view(&self) -> View {
@@ -67,6 +75,7 @@ impl Mirror {
     async fn list(&self, context: &Context) -> Result<()> {
         let snapshot = context.timed("list", context.lease.list(PREFIX)).await?;
         self.state.send_if_modified(|state| {
+            self.news.catch_up(state, &snapshot);
             // Revisions only rise, so this is not the store it was: what it says now is what counts.
             if snapshot.revision < state.revision {
                 warn!("the coordination store has gone back, it may have been replaced");
@@ -94,9 +103,12 @@ impl Mirror {
                 () = &mut sweep => return Ok(()),
             };
             match event {
-                Some(Ok(event)) => self.state.send_modify(|state| {
-                    Arc::make_mut(state).apply(&event);
-                }),
+                Some(Ok(event)) => {
+                    _ = self.state.send_if_modified(|state| {
+                        Arc::make_mut(state).apply(&event);
+                        !self.news.hear(&event)
+                    })
+                }
                 Some(Err(error)) => return Err(error),
                 None => return Err(Error::new(ErrorKind::Unavailable, "watch").detail("it ended")),
             }

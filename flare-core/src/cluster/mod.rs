@@ -21,7 +21,8 @@
 //! most), not on clocks that show the same time. Should even that fail, epochs fence what is stored.
 //!
 //! # What it costs
-//! Per node a keep-alive and a read of the plan a few times per lease; a write of its record when
+//! Whatever a node has to say to all of them is one write of one key, heard by their watches. Besides,
+//! per node a keep-alive and a read of the plan a few times per lease; a write of its record when
 //! weight, leaving or rounded load changed; per plan one write, one epoch, and one confirmation by
 //! each node that gave slots up. Nothing is written while nothing changes, however many slots and
 //! subscriptions there are.
@@ -36,6 +37,7 @@ mod keys;
 mod leader;
 mod member;
 mod mirror;
+mod news;
 mod plan;
 mod record;
 mod registry;
@@ -44,6 +46,8 @@ mod settings;
 mod state;
 mod trust;
 mod view;
+
+pub(crate) use news::{Listener, News};
 
 pub use assignment::{Worker, assign};
 pub use member::{ClusterHandle, ClusterMember};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::event::Events;
+use super::herald::Herald;
 use super::progress::{Progress, Pulse};
 use super::restore::Restorer;
 use super::settings::Settings;
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     /// Slots that lanes are hashed onto.
     pub(crate) slots: u32,
     pub(crate) restorer: Restorer,
+    /// Tells other runtimes of subscriptions, where there may be any.
+    pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
     random: Mutex<fastrand::Rng>,
@@ -63,6 +66,7 @@ impl Context {
             progress: Progress::default(),
             slots,
             restorer: Restorer::default(),
+            herald: None,
             tasks_lost: Notify::new(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
         }

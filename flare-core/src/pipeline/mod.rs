@@ -22,6 +22,7 @@ pub(crate) mod compose;
 pub(crate) mod context;
 pub(crate) mod event;
 pub(crate) mod health;
+pub(crate) mod herald;
 pub(crate) mod ingest;
 pub(crate) mod jobs;
 pub(crate) mod judge;

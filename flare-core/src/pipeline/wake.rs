@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
+use tracing::warn;
 
 use super::context::Context;
+use super::stage::chain;
 use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
 use crate::model::{LaneId, Placement, SubscriptionId};
@@ -67,7 +69,17 @@ impl Context {
     pub(crate) async fn refresh(&self, subscription: SubscriptionId) -> Result<()> {
         let message = Outgoing::new(Task::Refresh { subscription }.encode()?)
             .coalesce(format!("refresh {subscription}"));
-        self.announce(&QueueName::Slot(self.slot(subscription)), vec![message]).await
+        let queue = QueueName::Slot(self.slot(subscription));
+        let announced = self.announce(&queue, vec![message]);
+        tokio::join!(announced, self.proclaim(subscription)).0
+    }
+
+    /// Tells all runtimes at once, where there is a way; the queue tells the owner all the same.
+    async fn proclaim(&self, subscription: SubscriptionId) {
+        let Some(herald) = &self.herald else { return };
+        if let Err(error) = herald.tell(subscription).await {
+            warn!(%subscription, error = %chain(&error), "could not tell all nodes of a change");
+        }
     }
 
     pub(crate) fn slot(&self, subscription: SubscriptionId) -> u32 {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
 
 mod hosts;
+mod news;
 mod node;
 mod observed;
 mod scenarios;

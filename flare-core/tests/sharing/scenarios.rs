@@ -35,8 +35,7 @@ fn nodes_share_the_clients_and_show_the_same_cluster() {
     let slots = view.plan.as_ref().unwrap().slots.len();
     assert_eq!(slots, SLOTS as usize, "as many as the pipeline has");
     assert!(["b", "c"].iter().all(|name| world.view(name) == view));
-    let lanes: usize = world.nodes.values().map(|node| node.flare.node().lanes).sum();
-    assert_eq!(lanes, CLIENTS as usize);
+    assert_eq!(world.lanes(), CLIENTS as usize);
 }
 
 #[test]

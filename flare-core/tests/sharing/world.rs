@@ -12,7 +12,7 @@ use flare_core::model::{
     DocumentChange, NewResource, Resource, Subscription, SubscriptionSpec, Timestamp,
 };
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, Queue, Repository};
+use flare_core::port::{Clock, Lease, Queue, Repository};
 use flare_core::{Backend, Flare};
 use flare_testkit::ManualClock;
 use futures::FutureExt;
@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) nodes: BTreeMap<String, Node>,
     /// What nodes that start now are woken by.
     pub(crate) queue: Arc<dyn Queue>,
+    /// And what they agree by.
+    pub(crate) lease: Arc<dyn Lease>,
     seen: Arc<Mutex<Seen>>,
     seed: u64,
 }
@@ -49,8 +51,9 @@ impl World {
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let seen = Arc::<Mutex<Seen>>::default();
         let hosts = Hosts::new(clock.clone(), Arc::clone(&seen));
-        let queue = memory.queue();
-        Self { clock, memory, hosts, nodes: BTreeMap::new(), queue, seen, seed: seed * 1_000 }
+        let (queue, lease) = (memory.queue(), memory.lease());
+        let (nodes, seed) = (BTreeMap::new(), seed * 1_000);
+        Self { clock, memory, hosts, nodes, queue, lease, seen, seed }
     }
 
     /// Nodes that have come to share all slots.
@@ -85,7 +88,7 @@ impl World {
         cluster.hand_over_limit = secs(16);
         cluster.drain_limit = secs(12);
         change(&mut settings, &mut cluster);
-        let lease = Observed { inner: self.memory.lease(), seen: Arc::clone(&self.seen) };
+        let lease = Observed { inner: Arc::clone(&self.lease), seen: Arc::clone(&self.seen) };
         let backend =
             Backend::new(self.memory.repository(), Arc::clone(&self.queue), Arc::new(lease));
         let (flare, runtime) = Flare::builder(backend)
@@ -162,6 +165,11 @@ impl World {
         let flare = self.flare(by);
         let url = format!("http://api.example/users/{id}");
         self.ask(flare.put_json(&url, format!(r#"{{"rev":{rev}}}"#)))
+    }
+
+    /// How many lanes are worked.
+    pub(crate) fn lanes(&self) -> usize {
+        self.nodes.values().map(|node| node.flare.node().lanes).sum()
     }
 
     /// Who told clients of a revision.

@@ -5,17 +5,20 @@
 //! - `directory`: the lanes that are worked, for whoever has news for one.
 //! - `hear`: what is said in a queue.
 //! - `queues`: that all of them are there.
-//! - `agenda`: what is to be read from the stores next; `read`: reads it.
+//! - `agenda`: what is to be read from the stores next; `read`: reads it; `adopt`: acts on it.
+//! - `teller`: for news that come by other ways.
 //!
 //! Nothing here is awaited but what comes next: a slow store delays news, and no change of
 //! ownership.
 
+mod adopt;
 mod agenda;
 mod directory;
 mod hear;
 mod queues;
 mod read;
 mod start;
+mod teller;
 mod tenancy;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +33,8 @@ use tracing::warn;
 
 use self::agenda::Agenda;
 use self::directory::Directory;
-use self::read::{Found, Looked, Read, Reader, pending_or};
+use self::read::{Read, Reader, pending_or};
+pub(crate) use self::teller::Teller;
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
 use super::lane::Places;
@@ -38,7 +42,7 @@ use super::ownership::OwnershipChange;
 use super::slots::Slots;
 use super::stage::chain;
 use super::term::Term;
-use crate::model::{LaneId, Resource, Subscription, SubscriptionId, SubscriptionStatus, Timestamp};
+use crate::model::{LaneId, SubscriptionId, Timestamp};
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -94,6 +98,11 @@ impl Lanes {
         }
     }
 
+    /// A way to tell them of news that come by other ways than the queues.
+    pub(crate) fn teller(&self) -> Teller {
+        Teller { news: self.tell.clone(), directory: Arc::clone(&self.directory) }
+    }
+
     /// Follows the ownership until its stream ends.
     pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
         let (context, directory) = (Arc::clone(&self.context), Arc::clone(&self.directory));
@@ -106,8 +115,8 @@ impl Lanes {
                     Some(change) => self.follow(change),
                     None => break,
                 },
+                () = directory.news_missed() => self.sweep(),
                 Some(id) = self.news.recv(), if self.reading.is_none() => self.read_one(id),
-                () = directory.news_missed() => self.agenda.sweep_at_once(context.now()),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 read = pending_or(&mut self.reading) => self.take(read),
                 () = context.clock.sleep_until(next) => self.end_overdue(),
@@ -115,6 +124,13 @@ impl Lanes {
         }
         self.tasks.shutdown().await;
         self.context.progress.set_lanes(0);
+    }
+
+    /// Reads all subscriptions, for any of them may have changed.
+    fn sweep(&mut self) {
+        if !self.slots.is_empty() {
+            self.agenda.sweep_at_once(self.context.now());
+        }
     }
 
     /// When something is to be done, if nothing comes before.
@@ -297,50 +313,6 @@ impl Lanes {
                     }
                 }
             }
-        }
-    }
-
-    /// Reads a subscription again in a while.
-    fn later(&mut self, id: SubscriptionId) {
-        self.agenda.later([id], self.context.now() + AGAIN);
-    }
-
-    /// Works a subscription as it now wants to be worked.
-    fn adopt(&mut self, looked: Looked) {
-        let Looked { id, found } = looked;
-        if !self.slots.get(&self.context.slot(id)).is_some_and(Tenancy::works) {
-            return;
-        }
-        match found {
-            Ok(Some(Found { subscription, resource })) => self.work(&subscription, resource),
-            Ok(None) => self.directory.stop(id),
-            Err(error) => {
-                warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
-                self.later(id);
-            }
-        }
-    }
-
-    fn work(&mut self, subscription: &Arc<Subscription>, resource: Option<Arc<Resource>>) {
-        let lanes = subscription.spec.delivery().lanes();
-        if subscription.status != SubscriptionStatus::Active
-            // Each lane has other documents now: all end before any starts.
-            || self.directory.has_other_than(subscription.id, lanes)
-        {
-            self.directory.stop(subscription.id);
-            return;
-        }
-        self.directory.update(subscription);
-        let missing = self.directory.missing(subscription);
-        match resource {
-            Some(resource) => {
-                for lane in missing {
-                    self.start(lane, subscription, Arc::clone(&resource));
-                }
-            }
-            // One ended since it was read.
-            None if !missing.is_empty() => self.later(subscription.id),
-            None => {}
         }
     }
 }
