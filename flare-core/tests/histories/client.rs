@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flare_core::model::{Action, SubscriptionId, Version};
+use flare_core::model::{Action, Epoch, SubscriptionId, Version};
 use flare_core::port::{
     Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter,
 };
 use flare_testkit::ManualClock;
 
+use crate::known::{Behaviour, Known, key_of};
 use crate::plan::Plan;
 
-/// All clients of a history.
+/// All clients of a history, as one sender sees them.
 #[derive(Clone)]
 pub(crate) struct Clients {
     clock: ManualClock,
+    sender: String,
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -28,6 +30,8 @@ struct Inner {
     loses_lanes: bool,
     /// Lanes may be taken over late, so that rows wait for it.
     late: bool,
+    /// Lanes may be taken from a sender before it has stored what it knows.
+    rough: bool,
     /// Rows are forgotten some time after their document is gone, whatever the client holds.
     forgetful: bool,
     /// What must not be sent any more: changes accepted after a pause or deletion returned.
@@ -37,41 +41,26 @@ struct Inner {
     known: BTreeMap<(SubscriptionId, String), Known>,
     violations: Vec<String>,
     crashes: u64,
+    /// Who works a subscription, and under which epoch; nobody knows, where there is no cluster.
+    owner: Option<Owner>,
+    /// Requests that are being answered, by number.
+    under_way: BTreeMap<u64, UnderWay>,
+    requests: u64,
     log: bool,
+}
+
+/// Tells who works a subscription, and under which epoch.
+pub(crate) type Owner = Box<dyn Fn(SubscriptionId) -> Option<(String, Epoch)> + Send>;
+
+/// A request that a client has, and its sender waits for.
+struct UnderWay {
+    sender: String,
+    request: DeliveryRequest,
+    behaviour: Behaviour,
 }
 
 /// The version of each document at some moment.
 pub(crate) type Versions = BTreeMap<String, Version>;
-
-/// What one client knows of one document, and what it was told.
-#[derive(Debug, Default)]
-struct Known {
-    /// The revision it holds.
-    holds: Option<i64>,
-    /// The sender cannot know what it holds.
-    doubt: bool,
-    in_flight: u32,
-    newest_sent: Option<Version>,
-    /// The newest version it accepted or refused, and how many crashes there had been.
-    settled: Option<(Version, u64)>,
-    ids: BTreeMap<(Version, bool), String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Behaviour {
-    Accept,
-    Refuse,
-    Fail,
-    AcceptAndLoseAnswer,
-    LoseRequest,
-    Hang {
-        accept: bool,
-    },
-    Unreachable,
-    /// Asks to be left alone for some seconds.
-    Wait(u64),
-    Gone,
-}
 
 impl Clients {
     pub(crate) fn new(clock: ManualClock, seed: u64, plan: &Plan, log: bool) -> Self {
@@ -79,16 +68,51 @@ impl Clients {
             random: fastrand::Rng::with_seed(seed),
             faults: plan.client_faults,
             loses_lanes: plan.lease_faults > 0.0,
-            late: plan.lease_faults > 0.0 || plan.store_faults > 0.0 || plan.delays > 0.0,
+            late: plan.is_slow(),
+            rough: plan.is_rough(),
             forgetful: plan.retention,
             held: BTreeMap::new(),
             replaced: BTreeMap::new(),
             known: BTreeMap::new(),
             violations: Vec::new(),
             crashes: 0,
+            owner: None,
+            under_way: BTreeMap::new(),
+            requests: 0,
             log,
         };
-        Self { clock, inner: Arc::new(Mutex::new(inner)) }
+        Self { clock, sender: String::new(), inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// The same clients, for one of many senders.
+    pub(crate) fn of(&self, sender: &str) -> Self {
+        Self { sender: sender.to_owned(), ..self.clone() }
+    }
+
+    /// From now on a sender has to be whoever this names.
+    pub(crate) fn owned_by(&self, owner: Owner) {
+        let mut inner = self.lock();
+        inner.owner = Some(owner);
+        // Hand-overs may take their time. Lanes that are lost show in their epochs.
+        (inner.late, inner.loses_lanes) = (true, false);
+    }
+
+    /// A sender is frozen: what it has sent arrives, and it may never hear of it.
+    pub(crate) fn freeze(&self, sender: &str) {
+        let mut inner = self.lock();
+        let under_way = std::mem::take(&mut inner.under_way);
+        for (number, it) in under_way {
+            if it.sender == sender {
+                let crashes = inner.crashes;
+                let known = inner.known.entry(key_of(&it.request)).or_default();
+                known.answer(it.behaviour, &it.request, crashes);
+                known.in_flight -= 1;
+            } else {
+                inner.under_way.insert(number, it);
+            }
+        }
+        drop(inner);
+        self.sender_crashed();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -138,11 +162,12 @@ impl Clients {
 }
 
 impl Inner {
-    fn arrives(&mut self, request: &DeliveryRequest) -> Behaviour {
-        let key = (request.subscription, request.document.as_str().to_owned());
+    fn arrives(&mut self, sender: &str, request: &DeliveryRequest) -> (u64, Behaviour) {
+        let key = key_of(request);
+        let owner = self.owner.as_ref().map(|owner| owner(request.subscription));
         let (version, action) = (request.version, request.action);
         let (loses_lanes, crashes) = (self.loses_lanes, self.crashes);
-        let (late, forgetful) = (self.late, self.forgetful);
+        let (late, forgetful, rough) = (self.late, self.forgetful, self.rough);
         let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
         let held = self.held.get(&request.subscription).is_some_and(newer_than);
         let outdated = self.replaced.get(&request.subscription).is_some_and(|(number, since)| {
@@ -152,6 +177,16 @@ impl Inner {
         let fresh = Known { doubt: late || crashes > 0, ..Known::default() };
         let known = self.known.entry(key).or_insert(fresh);
         let mut broken = Vec::new();
+        if let Some(owner) = owner {
+            if owner.as_ref().is_none_or(|(name, _)| name != sender) {
+                broken.push("P6: sent by a node that does not work the slot");
+            }
+            // What waited when somebody else took over may have been sent before.
+            let epoch = owner.map(|(_, epoch)| epoch);
+            let moved = known.epoch != epoch && known.epoch.is_some();
+            (known.doubt, known.moved) = (known.doubt || moved, known.moved || moved);
+            known.epoch = epoch;
+        }
         if held {
             broken.push("accepted after a pause or deletion returned, and sent");
         }
@@ -169,7 +204,7 @@ impl Inner {
         known.newest_sent = Some(version);
 
         if let Some((settled, then)) = known.settled {
-            let excused = loses_lanes || then < crashes;
+            let excused = loses_lanes || then < crashes || rough && known.moved;
             if settled > version {
                 broken.push("P2: an older version after a newer one was settled");
             } else if settled == version && !excused {
@@ -197,13 +232,18 @@ impl Inner {
             broken.push("P3: another webhook-id for the same notification");
         }
         let seen = format!(
-            "{:?} of {} {action:?} {version} ({known:?})",
+            "{sender} {:?} of {} {action:?} {version} ({known:?})",
             request.subscription, request.document
         );
         for promise in broken {
             self.violations.push(format!("{promise}: {seen}"));
         }
-        self.behave()
+        let behaviour = self.behave();
+        self.requests += 1;
+        let sender = sender.to_owned();
+        self.under_way
+            .insert(self.requests, UnderWay { sender, request: request.clone(), behaviour });
+        (self.requests, behaviour)
     }
 
     fn behave(&mut self) -> Behaviour {
@@ -223,13 +263,6 @@ impl Inner {
     }
 }
 
-impl Known {
-    fn take(&mut self, request: &DeliveryRequest) {
-        let revision = request.version.revision().get();
-        self.holds = (request.action != Action::Delete).then_some(revision);
-    }
-}
-
 /// Which replacement of its subscription a URL is of.
 fn replacement(url: &str) -> u32 {
     let number = url.split('/').nth(3).and_then(|part| part.strip_prefix('r'));
@@ -239,26 +272,30 @@ fn replacement(url: &str) -> u32 {
 /// A request that is being answered; if the sender goes away in between, nobody knows.
 struct Answering {
     clients: Clients,
-    request: DeliveryRequest,
+    number: u64,
     ended: bool,
 }
 
 impl Answering {
-    fn with(&self, work: impl FnOnce(&mut Known, &DeliveryRequest, u64)) {
+    /// The client does what it does, unless it has because its sender froze.
+    fn answer(&self) {
         let mut inner = self.clients.lock();
-        let crashes = inner.crashes;
-        let key = (self.request.subscription, self.request.document.as_str().to_owned());
-        work(inner.known.entry(key).or_default(), &self.request, crashes);
+        let Inner { under_way, known, crashes, .. } = &mut *inner;
+        if let Some(it) = under_way.get(&self.number) {
+            let known = known.entry(key_of(&it.request)).or_default();
+            known.answer(it.behaviour, &it.request, *crashes);
+        }
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let ended = self.ended;
-        self.with(|known, _, _| {
+        let mut inner = self.clients.lock();
+        if let Some(it) = inner.under_way.remove(&self.number) {
+            let known = inner.known.entry(key_of(&it.request)).or_default();
             known.in_flight -= 1;
-            known.doubt |= !ended;
-        });
+            known.doubt |= !self.ended;
+        }
     }
 }
 
@@ -266,13 +303,14 @@ impl Drop for Answering {
 impl Delivery for Clients {
     async fn attempt(&self, request: DeliveryRequest) -> DeliveryOutcome {
         let timeout = request.timeout;
-        let (behaviour, delay) = {
+        let (number, behaviour, delay) = {
             let mut inner = self.lock();
-            let behaviour = inner.arrives(&request);
+            let (number, behaviour) = inner.arrives(&self.sender, &request);
             if inner.log {
                 eprintln!(
-                    "{} {} {:?} {} -> {behaviour:?}",
+                    "{} {} {} {:?} {} -> {behaviour:?}",
                     self.clock.now(),
+                    self.sender,
                     request.document,
                     request.action,
                     request.version
@@ -280,40 +318,18 @@ impl Delivery for Clients {
             }
             // Most answer at once, some take their time.
             let slow = inner.random.u8(..4) == 0;
-            (
-                behaviour,
-                if slow {
-                    Duration::from_millis(inner.random.u64(..3_000))
-                } else {
-                    Duration::ZERO
-                },
-            )
+            let delay = if slow { inner.random.u64(..3_000) } else { 0 };
+            (number, behaviour, Duration::from_millis(delay))
         };
-        let mut answering = Answering { clients: self.clone(), request, ended: false };
+        let mut answering = Answering { clients: self.clone(), number, ended: false };
         if !delay.is_zero() {
             self.clock.sleep_until(self.clock.now() + delay).await;
         }
+        answering.answer();
         let lost = |message: &str| DeliveryOutcome::failed(FailureKind::Broken, message, true);
         let outcome = match behaviour {
-            Behaviour::Accept => {
-                answering.with(|known, request, crashes| {
-                    known.take(request);
-                    known.doubt = false;
-                    known.settled = Some((request.version, crashes));
-                });
-                DeliveryOutcome::answered(200)
-            }
-            Behaviour::Refuse => {
-                answering.with(|known, request, crashes| {
-                    known.settled = Some((request.version, crashes));
-                    // A refused delete counts as absent.
-                    if request.action == Action::Delete {
-                        known.holds = None;
-                        known.doubt = false;
-                    }
-                });
-                DeliveryOutcome::answered(409)
-            }
+            Behaviour::Accept => DeliveryOutcome::answered(200),
+            Behaviour::Refuse => DeliveryOutcome::answered(409),
             Behaviour::Fail => DeliveryOutcome::answered(500),
             Behaviour::Gone => DeliveryOutcome::answered(410),
             Behaviour::Wait(seconds) => {
@@ -323,22 +339,8 @@ impl Delivery for Clients {
                 outcome.reply = Reply::Answered { status: 429, retry_after, excerpt };
                 outcome
             }
-            Behaviour::AcceptAndLoseAnswer => {
-                answering.with(|known, request, _| {
-                    known.take(request);
-                    known.doubt = true;
-                });
-                lost("reset")
-            }
-            Behaviour::LoseRequest => {
-                answering.with(|known, _, _| known.doubt = true);
-                lost("reset")
-            }
-            Behaviour::Hang { accept } => {
-                if accept {
-                    answering.with(|known, request, _| known.take(request));
-                }
-                answering.with(|known, _, _| known.doubt = true);
+            Behaviour::AcceptAndLoseAnswer | Behaviour::LoseRequest => lost("reset"),
+            Behaviour::Hang { .. } => {
                 self.clock.sleep_until(self.clock.now() + timeout).await;
                 DeliveryOutcome::failed(FailureKind::Timeout, "no answer", true)
             }

@@ -8,27 +8,25 @@ use std::time::Duration;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::{
-    DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, RowKey, SubscriptionId,
+    DocumentChange, DocumentKey, DocumentUrl, Epoch, NewResource, Resource, RowKey, SubscriptionId,
     Timestamp, Version,
 };
 use flare_core::port::{Clock, DocumentStore, Queue, QueueName, ResourceStore, RowStore};
 use flare_testkit::{FaultPlan, ManualClock};
 use futures::StreamExt;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::client::{Clients, Versions};
 use crate::plan::Plan;
+use crate::runs::{Runs, block_on, build};
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
-const TURNS: u32 = 40;
+pub(crate) const TURNS: u32 = 40;
 /// How much simulated time a history gets to come to rest after everything is healed.
 const REST: Duration = Duration::from_secs(600);
 
 /// Lives one history; panics if it breaks a promise.
 pub(crate) fn run(seed: u64, log: bool) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let mut history = History::new(seed, log);
         history.live().await;
         history.rest().await;
@@ -47,16 +45,16 @@ pub(crate) struct Known {
 
 pub(crate) struct History {
     pub(crate) seed: u64,
-    log: bool,
+    pub(crate) log: bool,
     pub(crate) random: fastrand::Rng,
     pub(crate) plan: Plan,
     faults: FaultPlan,
-    clock: ManualClock,
+    pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryBackend,
-    backend: flare_core::Backend,
+    pub(crate) backend: flare_core::Backend,
     pub(crate) clients: Clients,
     pub(crate) flare: Flare,
-    running: Vec<(oneshot::Sender<()>, JoinHandle<flare_core::Result<()>>)>,
+    pub(crate) runs: Runs,
     resource: Option<Resource>,
     /// Created subscriptions, with what was stored of each document before the creation returned.
     pub(crate) subscriptions: BTreeMap<SubscriptionId, Known>,
@@ -67,7 +65,8 @@ pub(crate) struct History {
     /// The newest version of each document that was accepted.
     accepted: BTreeMap<String, Version>,
     revision: i64,
-    starts: u64,
+    /// How far each row was when it was last looked at.
+    rows: BTreeMap<RowKey, (Epoch, Option<Version>)>,
 }
 
 impl History {
@@ -81,8 +80,10 @@ impl History {
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let faults =
             FaultPlan::seeded(seed).with_before(plan.store_faults).with_after(plan.store_faults);
-        let backend = plan.faulty(&memory, &faults, &clock, seed);
         let clients = Clients::new(clock.clone(), seed, &plan, log);
+        let runs = Runs::new(&memory, &clients);
+        let lease = runs.lease(&memory);
+        let backend = plan.faulty(&memory, lease, &faults, &clock, seed);
         let (flare, _) = build(&plan, &backend, &clients, &clock, seed);
         Self {
             seed,
@@ -95,14 +96,14 @@ impl History {
             backend,
             clients,
             flare,
-            running: Vec::new(),
+            runs,
             resource: None,
             subscriptions: BTreeMap::new(),
             deleted: BTreeSet::new(),
             forgettable: BTreeSet::new(),
             accepted: BTreeMap::new(),
             revision: 0,
-            starts: 0,
+            rows: BTreeMap::new(),
         }
     }
 
@@ -121,6 +122,7 @@ impl History {
                 15 if self.plan.crashes => self.start(),
                 16 if self.plan.crashes => self.stop().await,
                 17..=22 if self.plan.meddling => self.meddle().await,
+                24 | 25 if Runs::MANY => self.upset().await,
                 23 if self.plan.retention => self.pass(Duration::from_secs(700)).await,
                 _ => {
                     let millis = self.random.u64(..8_000);
@@ -129,6 +131,28 @@ impl History {
             }
             let turns = self.random.u32(..TURNS);
             self.turns(turns).await;
+            self.look().await;
+        }
+    }
+
+    /// P2, P6: no row goes back, nor is one that an owner wrote overwritten by one before it.
+    async fn look(&mut self) {
+        if self.plan.retention {
+            // Rows may have been forgotten and made anew.
+            return;
+        }
+        let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
+        let urls: Vec<_> = urls.map(|url| DocumentUrl::parse(&url).unwrap()).collect();
+        let keys = self.subscriptions.keys().flat_map(|id| urls.iter().map(|it| (*id, it.clone())));
+        let keys: Vec<RowKey> = keys.map(|(id, url)| RowKey::new(id, url)).collect();
+        let found = self.memory.repository().rows(keys.clone()).await.unwrap();
+        for (key, row) in keys.into_iter().zip(found) {
+            let Some(row) = row else { continue };
+            let now = (row.epoch, row.settled);
+            let before = self.rows.entry(key).or_insert(now);
+            let forward = before.0 <= now.0 && before.1 <= now.1;
+            assert!(forward, "history {}: {:?} became {now:?}", self.seed, *before);
+            *before = now;
         }
     }
 
@@ -156,49 +180,6 @@ impl History {
             }
         }
         panic!("no resource could be created");
-    }
-
-    fn start(&mut self) {
-        self.starts += 1;
-        self.note("start");
-        let seed = self.seed.wrapping_mul(31).wrapping_add(self.starts);
-        let (flare, runtime) = build(&self.plan, &self.backend, &self.clients, &self.clock, seed);
-        self.flare = flare;
-        let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(runtime.run(async move { drop(stopped.await) }));
-        self.running.push((stop, running));
-    }
-
-    /// A runtime is dropped wherever it is; another one goes on.
-    async fn crash(&mut self) {
-        if let Some((_, running)) = self.running.pop() {
-            self.note("crash");
-            running.abort();
-            let _ = running.await;
-            self.clients.sender_crashed();
-        }
-        if self.random.bool() {
-            self.pass(Duration::from_secs(self.random.clone().u64(..20))).await;
-        }
-        self.start();
-    }
-
-    /// A runtime is asked to end, and gets the time it needs.
-    async fn stop(&mut self) {
-        if let Some((stop, running)) = self.running.pop() {
-            self.note("stop");
-            let _ = stop.send(());
-            for _ in 0..60 {
-                if running.is_finished() {
-                    break;
-                }
-                self.pass(Duration::from_secs(1)).await;
-            }
-            assert!(running.is_finished(), "history {}: it does not drain", self.seed);
-            // What could not be stored in time may be sent again.
-            self.clients.sender_crashed();
-        }
-        self.start();
     }
 
     fn url(&mut self) -> String {
@@ -314,12 +295,6 @@ impl History {
         found.map(|document| (document.key.url.to_string(), document.version)).collect()
     }
 
-    async fn turns(&self, count: u32) {
-        for _ in 0..count {
-            tokio::task::yield_now().await;
-        }
-    }
-
     /// Lets as much time pass as something takes.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
@@ -354,12 +329,10 @@ impl History {
         self.note("heal");
         self.faults.heal();
         self.backend = self.memory.clone().into();
+        self.backend.lease = Some(self.runs.lease(&self.memory));
         self.clients.heal();
         // Whoever still runs on the faulty stores ends; somebody on good ones takes over.
-        for (_, running) in self.running.drain(..) {
-            running.abort();
-            let _ = running.await;
-        }
+        self.end_all().await;
         self.clients.sender_crashed();
         self.start();
         self.put_right().await;
@@ -448,20 +421,4 @@ impl History {
             assert_eq!(holds, Some(revision), "history {seed}: P1: {subscription}, {url}");
         }
     }
-}
-
-fn build(
-    plan: &Plan,
-    backend: &flare_core::Backend,
-    clients: &Clients,
-    clock: &ManualClock,
-    seed: u64,
-) -> (Flare, flare_core::Runtime) {
-    Flare::builder(backend.clone())
-        .delivery(Arc::new(clients.clone()))
-        .clock(Arc::new(clock.clone()))
-        .settings(plan.settings())
-        .seed(seed)
-        .build()
-        .unwrap()
 }

@@ -9,6 +9,7 @@ use flare_core::Backend;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{Placement, SubscriptionSpec};
 use flare_core::pipeline::Settings;
+use flare_core::port::Lease;
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
 /// How long a deleted subscription is cleaned up after.
@@ -71,10 +72,21 @@ impl Plan {
         }
     }
 
+    /// Whether lanes may be taken over late.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.lease_faults > 0.0 || self.store_faults > 0.0 || self.delays > 0.0
+    }
+
+    /// Whether lanes may be lost before what is known of them is stored.
+    pub(crate) fn is_rough(&self) -> bool {
+        self.crashes || self.is_slow()
+    }
+
     /// The memory backend behind everything that goes wrong.
     pub(crate) fn faulty(
         &self,
         memory: &MemoryBackend,
+        lease: Arc<dyn Lease>,
         faults: &FaultPlan,
         clock: &ManualClock,
         seed: u64,
@@ -98,10 +110,9 @@ impl Plan {
         } else {
             (0.0, self.lease_faults)
         };
-        let lease =
-            FaultyLease::new(memory.lease(), FaultPlan::seeded(seed ^ 2).with_before(errors))
-                .expiring(ends)
-                .dropping_watches(self.lease_faults);
+        let lease = FaultyLease::new(lease, FaultPlan::seeded(seed ^ 2).with_before(errors))
+            .expiring(ends)
+            .dropping_watches(self.lease_faults);
         Backend::new(Arc::new(repository), Arc::new(queue), Arc::new(lease))
     }
 

@@ -49,6 +49,15 @@ fn without_a_cluster_there_is_none_to_be_asked_about() {
 }
 
 #[test]
+fn settings_that_contradict_each_other_are_refused_by_name() {
+    let mut settings = flare_core::cluster::ClusterSettings::default();
+    settings.hand_over_limit = settings.ttl / 2;
+    let memory = flare_backend_memory::MemoryBackend::new();
+    let error = flare_core::Flare::builder(memory).cluster(settings).build().unwrap_err();
+    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("hand-over-limit")));
+}
+
+#[test]
 fn a_node_that_joins_takes_its_part_and_nobody_is_told_twice() {
     let mut world = cluster(&["a"], 3);
     world.hosts.take(Duration::from_millis(300));

@@ -1,0 +1,39 @@
+//! Seeded histories of two to four whole Flares that share the lanes as a cluster, in one thread on a
+//! manual clock, on stores that fail, delay, lose, double and forget. Nodes join, leave, die, freeze
+//! beyond their lease and are cut off from each other, while somebody puts documents and pauses,
+//! replaces and deletes subscriptions. What has to hold is what holds for one Flare (P1–P5, P7, P8:
+//! `tests/histories`), and that a request comes only from the node that works its slot (P6).
+//!
+//! A failing history prints its seed. Replay it with
+//! `FLARE_HISTORY_SEED=<seed> cargo test -p flare-core --test cluster_histories -- --nocapture`;
+//! run more of them with `FLARE_HISTORIES=<count>`.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
+
+#[path = "../histories/client.rs"]
+mod client;
+#[path = "../histories/history.rs"]
+mod history;
+#[path = "../histories/known.rs"]
+mod known;
+#[path = "../histories/meddle.rs"]
+mod meddle;
+#[path = "../sharing/node.rs"]
+mod node;
+#[path = "../sharing/observed.rs"]
+mod observed;
+#[path = "../histories/plan.rs"]
+mod plan;
+#[path = "../histories/pool.rs"]
+mod pool;
+mod runs;
+#[path = "../cluster/stores.rs"]
+mod stores;
+
+/// Histories in an ordinary run.
+const HISTORIES: u64 = 1_500;
+
+#[test]
+fn every_history_of_a_cluster_keeps_its_promises() {
+    pool::live_all(HISTORIES, "cluster_histories");
+}
