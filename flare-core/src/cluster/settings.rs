@@ -17,7 +17,8 @@ pub struct ClusterSettings {
     pub roles: Roles,
     /// Its part of the slots, in relation to the others' weights.
     pub weight: u32,
-    /// Slots that are shared out.
+    /// Slots that are shared out. [`FlareBuilder::cluster`](crate::FlareBuilder::cluster) sets it to
+    /// what the lanes are hashed onto.
     pub slots: u32,
     /// How long a node that died keeps its slots from others. Asked of the store, which may grant
     /// more.

@@ -70,7 +70,8 @@ pub struct Settings {
     pub sample_every: Duration,
     /// How long in-flight requests may take to finish at shutdown.
     pub drain_limit: Duration,
-    /// How long a runtime that died keeps its lanes from others.
+    /// How long a runtime that died keeps its lanes from others; in a cluster
+    /// [`ClusterSettings::ttl`](crate::cluster::ClusterSettings::ttl) says it.
     pub lease_ttl: Duration,
 }
 
