@@ -1,9 +1,10 @@
 //! One thing happens to a cluster of Flares at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::ErrorKind;
-use flare_core::cluster::{Health, Roles};
+use flare_core::cluster::{ClusterSettings, Health, Roles};
+use flare_core::{ErrorKind, Flare};
 
 use crate::world::{SLOTS, TTL, World, secs};
 
@@ -40,9 +41,9 @@ fn nodes_share_the_clients_and_show_the_same_cluster() {
 
 #[test]
 fn without_a_cluster_there_is_none_to_be_asked_about() {
-    let memory = flare_backend_memory::MemoryBackend::new();
-    let (flare, _runtime) = flare_core::Flare::builder(memory).build().unwrap();
     let world = World::new(2);
+    let builder = Flare::builder(world.memory.clone()).delivery(Arc::new(world.hosts.clone()));
+    let (flare, _runtime) = builder.build().unwrap();
     let error = world.ask(flare.cluster()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(flare.member().is_none());
@@ -50,10 +51,11 @@ fn without_a_cluster_there_is_none_to_be_asked_about() {
 
 #[test]
 fn settings_that_contradict_each_other_are_refused_by_name() {
-    let mut settings = flare_core::cluster::ClusterSettings::default();
+    let mut settings = ClusterSettings::default();
     settings.hand_over_limit = settings.ttl / 2;
-    let memory = flare_backend_memory::MemoryBackend::new();
-    let error = flare_core::Flare::builder(memory).cluster(settings).build().unwrap_err();
+    let world = World::new(11);
+    let builder = Flare::builder(world.memory.clone()).delivery(Arc::new(world.hosts.clone()));
+    let error = builder.cluster(settings).build().unwrap_err();
     assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("hand-over-limit")));
 }
 
