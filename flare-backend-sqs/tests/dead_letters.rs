@@ -74,7 +74,7 @@ async fn dead_letters_are_apart(endpoint: String) {
     let slot = url(&client, format!("{}-slot-1", scratch.prefix)).await;
     let policy = attribute(&client, &slot, QueueAttributeName::RedrivePolicy).await;
     assert!(policy.contains(&format!(":{}-dead-letters\"", scratch.prefix)), "{policy}");
-    assert!(policy.ends_with(r#""maxReceiveCount":100}"#), "{policy}");
+    assert!(policy.ends_with(r#""maxReceiveCount":1000}"#), "{policy}");
 }
 
 /// Where the queue of dead letters was deleted, the next queue to be created has it again.
@@ -113,7 +113,7 @@ async fn a_queue_with_other_settings_is_brought_in_line(endpoint: String) {
     queue.align(&SLOT).await.unwrap();
     assert_eq!(size().await, "262144");
     let policy = attribute(&client, &slot, QueueAttributeName::RedrivePolicy).await;
-    assert!(policy.ends_with(r#""maxReceiveCount":100}"#), "{policy}");
+    assert!(policy.ends_with(r#""maxReceiveCount":1000}"#), "{policy}");
     let missing = queue.align(&QueueName::Slot(2)).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
