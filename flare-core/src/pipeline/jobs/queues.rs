@@ -2,6 +2,8 @@
 //! none for lanes it had before. Where lanes share the queues of their slots there is nothing to do:
 //! what an isolated time left behind is shown and removed by a cleanup.
 
+use futures::TryStreamExt;
+use futures::future::ready;
 use tracing::warn;
 
 use super::held::{Ended, Held, Next};
@@ -50,14 +52,21 @@ pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
     }
 }
 
-/// Deletes the queues of a subscription that is being removed.
+/// Deletes the queues of a subscription that is being removed: all there are, for nobody remembers
+/// every number of lanes it ever had.
 pub(super) async fn remove(held: &mut Held<'_>, deleting: &Subscription) -> Result<(), Ended> {
     if held.context().settings.placement != Placement::Isolated {
         return Ok(());
     }
-    let lanes = deleting.spec.delivery().lanes();
-    let had = had(held, deleting.id).await?.max(lanes);
-    delete(held, deleting.id, 0, had).await
+    let queue = &held.context().queue;
+    let its = |queue: &QueueName| matches!(queue, QueueName::Lane(lane) if lane.subscription == deleting.id);
+    let left: Vec<QueueName> =
+        queue.list().try_filter(|queue| ready(its(queue))).try_collect().await?;
+    for (done, left) in left.iter().enumerate() {
+        queue.delete(left).await?;
+        keep_now_and_then(held, done).await?;
+    }
+    Ok(())
 }
 
 /// How many lanes a subscription has that may have queues; `None` if it is none of ours to equip.
