@@ -59,7 +59,7 @@ fn config_shows_what_is_in_effect_and_no_secret() {
     {
         assert!(out.contains(line), "{line} in {out}");
     }
-    assert!(!out.contains("secret"), "{out}");
+    assert!(!out.contains("secret-word"), "{out}");
 }
 
 #[test]
