@@ -159,3 +159,13 @@ async fn news_that_were_lost_with_a_queue_are_found_once_it_is_made_again() {
     world.settled().await;
     assert!(world.clock.now() - began < SECOND * 60, "it waited for the sweep");
 }
+
+#[tokio::test]
+async fn messages_are_hidden_for_longer_than_a_request_may_take() {
+    for (timeout, hidden) in [(SECOND, SECOND * 30), (SECOND * 90, SECOND * 180)] {
+        let mut settings = settings();
+        settings.timeout = timeout;
+        let (_world, _, queue) = running(World::new(settings)).await;
+        assert_eq!(*queue.visibility.lock().unwrap(), hidden);
+    }
+}

@@ -26,6 +26,8 @@ pub(crate) struct Watched {
     pub(crate) most_held: AtomicUsize,
     /// As a queue system that wants some time between a deletion and a creation.
     pub(crate) refuses_queues: AtomicBool,
+    /// How long messages were asked for last.
+    pub(crate) visibility: Mutex<Duration>,
     /// Takes messages, and loses them.
     pub(crate) loses: AtomicBool,
 }
@@ -38,6 +40,7 @@ impl Watched {
             held: AtomicUsize::default(),
             most_held: AtomicUsize::default(),
             refuses_queues: AtomicBool::default(),
+            visibility: Mutex::default(),
             loses: AtomicBool::default(),
         })
     }
@@ -100,6 +103,7 @@ impl Queue for Watched {
     async fn receive(&self, queue: &QueueName, mut request: Receive) -> Result<Vec<Incoming>> {
         self.count("receive", queue);
         request.max = request.max.min(BATCH);
+        *self.visibility.lock().unwrap() = request.visibility;
         let received = self.inner.receive(queue, request).await?;
         let held = self.held.fetch_add(received.len(), Ordering::Relaxed) + received.len();
         self.most_held.fetch_max(held, Ordering::Relaxed);
