@@ -166,6 +166,24 @@ async fn queues_follow_the_lanes_of_a_subscription_from_its_creation_to_its_remo
 }
 
 #[tokio::test]
+async fn queues_follow_another_number_of_lanes_of_a_subscription_that_runs() {
+    let mut world = World::new(isolated());
+    let resource = world.users().await;
+    let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
+    let created = world.calm.create_subscription(&resource.id, spec(3)).await.unwrap();
+    world.start();
+    for (rev, lanes) in [(1, 5), (2, 1), (3, 2)] {
+        world.put(1, rev).await;
+        world.settled().await;
+        world.calm.replace_subscription(&created.id, spec(lanes)).await.unwrap();
+        no_jobs(&world).await;
+        world.put(2, rev).await;
+        world.settled().await;
+        assert_eq!(shards(&world, created.id).await, Vec::from_iter(0..lanes as u16));
+    }
+}
+
+#[tokio::test]
 async fn a_queue_that_cannot_be_made_yet_is_tried_when_it_can() {
     let mut world = World::new(isolated());
     let queue = picky(&mut world);

@@ -69,8 +69,8 @@ impl Flare {
     ///
     /// Takes a [`SubscriptionInput`], or a [`SubscriptionSpec`] or what builds one, which keeps the
     /// secrets there are if it has none. What is accepted after this returned is sent under the new settings; what is in
-    /// flight finishes under the old ones. The number of lanes can be changed while the
-    /// subscription is paused.
+    /// flight finishes under the old ones. With another number of lanes every lane has other
+    /// documents: those there are finish what is in flight before the new ones send anything.
     pub async fn replace_subscription<S>(
         &self,
         id: &SubscriptionId,
@@ -120,15 +120,6 @@ impl Flare {
             let spec = input.clone().replace(&current.spec);
             self.check(&spec, &parent).map_err(invalid)?;
             let lanes = (current.spec.delivery().lanes(), spec.delivery().lanes());
-            if lanes.0 != lanes.1 && current.status != SubscriptionStatus::Paused {
-                let detail = format!(
-                    "it has {} lanes, and their number can be changed only while the \
-                     subscription is paused",
-                    lanes.0
-                );
-                let error = Error::new(ErrorKind::Conflict, OPERATION);
-                return Err(error.field("delivery.lanes").detail(detail));
-            }
             let replacement = Subscription { spec, ..current.clone() };
             match self.swap(OPERATION, &current, replacement).await? {
                 Swapped::Done(replaced) => {

@@ -56,6 +56,9 @@ pub struct LaneState {
     pub lane: LaneId,
     /// The epoch of the owner that wrote it.
     pub epoch: Epoch,
+    /// How many lanes the subscription had then; zero, if nobody noted it.
+    #[serde(default)]
+    pub lanes: u16,
     /// The node that works it.
     pub node: Option<String>,
     /// Requests in flight when it was written.
@@ -92,6 +95,7 @@ impl LaneState {
         Self {
             lane,
             epoch: Epoch::ZERO,
+            lanes: 0,
             node: None,
             in_flight: 0,
             delivered: 0,
@@ -115,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_from_before_queues_were_watched_is_still_read() {
+    fn a_state_from_before_queues_were_watched_or_lanes_counted_is_still_read() {
         let state = LaneState::new(LaneId::new(SubscriptionId::from_bytes([1; 16]), 3));
         let text = serde_json::to_string(&state).unwrap();
-        let old = text.replace(r#""queueRestoredAt":null,"#, "");
-        assert_ne!(old, text);
+        let old = text.replace(r#""queueRestoredAt":null,"#, "").replace(r#""lanes":0,"#, "");
+        assert_eq!(text.len() - old.len(), 33);
         assert_eq!(serde_json::from_str::<LaneState>(&old).unwrap(), state);
     }
 }

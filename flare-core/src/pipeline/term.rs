@@ -56,6 +56,12 @@ impl Term {
         Self::new(slots, tenure, Ahead::of(&drawn, before), trust)
     }
 
+    /// The same for one of its slots, under a later epoch.
+    pub(crate) fn under(&self, slot: u32, tenure: Tenure) -> Self {
+        let (ahead, trust) = (self.ahead, Arc::clone(&self.trust));
+        Self { slots: [slot].into_iter().collect(), tenure, ahead, trust }
+    }
+
     /// Store time, as well as it can be told from here.
     pub(crate) fn store_time(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_unix_nanos(now.unix_nanos().saturating_add(self.ahead.0))

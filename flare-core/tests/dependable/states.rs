@@ -171,7 +171,6 @@ async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
     for (spec, kind, named) in [
         (hook("b"), ErrorKind::Conflict, "endpoint.url"),
         (hook("a").header("x", "{nobody}"), ErrorKind::Invalid, "nobody"),
-        (hook("a").lanes(2), ErrorKind::Conflict, "delivery.lanes"),
         (hook("a").backfill(true), ErrorKind::Invalid, "backfill"),
     ] {
         let error = sim.flare.replace_subscription(&a.id, spec).await.unwrap_err();

@@ -14,6 +14,8 @@ use crate::pipeline::context::Context;
 use crate::pipeline::stage::chain;
 use crate::port::QueueName;
 
+/// Says, in the cursor of a job, that it is its second pass.
+const AGAIN: &str = " again";
 /// Queues made or deleted before the job is kept for another while.
 const AT_A_TIME: usize = 10;
 
@@ -42,11 +44,17 @@ pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
     }
     let had = had(held, id).await?;
     delete(held, id, lanes, had).await?;
+    let second = held.job().cursor.as_deref().is_some_and(|cursor| cursor.ends_with(AGAIN));
     // Whoever changed their number meanwhile found this job and asked for no other.
     match lanes_of(held.context(), id).await? {
         Some(now) if now != lanes => {
             held.keep_at(Some(had.max(lanes).to_string())).await?;
             Ok(Next::GoOn)
+        }
+        // A lane that still listened, or a spread that knew it, may have made its queue again.
+        Some(_) if had > lanes && !second => {
+            let after = held.context().settings.task_lifetime;
+            Ok(Next::Later { cursor: Some(format!("{had}{AGAIN}")), after })
         }
         _ => Ok(Next::Done),
     }
@@ -83,7 +91,8 @@ async fn lanes_of(context: &Context, id: SubscriptionId) -> Result<Option<u16>> 
 /// How many lanes a subscription may have had: by what the job was told, and by what its lanes
 /// remembered.
 async fn had(held: &Held<'_>, id: SubscriptionId) -> Result<u16> {
-    let told = held.job().cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    let cursor = held.job().cursor.as_deref().unwrap_or_default();
+    let told = cursor.trim_end_matches(AGAIN).parse().unwrap_or(0);
     let states = held.context().repository.lanes(id).await?;
     let remembered = states.iter().map(|state| state.lane.shard.saturating_add(1)).max();
     Ok(remembered.unwrap_or(0).max(told))

@@ -52,6 +52,8 @@ pub(crate) struct Lane {
     pub(crate) wake: Arc<Notify>,
     /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,
+    /// Its documents were other lanes' until now: wake-ups may still be on their way to those.
+    pub(crate) renumbered: bool,
 }
 
 impl Lane {

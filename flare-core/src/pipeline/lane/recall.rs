@@ -4,7 +4,7 @@ use tracing::warn;
 
 use super::Lane;
 use super::ledger::Ledger;
-use crate::model::LaneState;
+use crate::model::{LaneId, LaneState};
 use crate::pipeline::health::Health;
 use crate::pipeline::stage::{chain, pause_after};
 
@@ -17,8 +17,7 @@ pub(super) async fn recall(lane: &Lane) -> Option<Ledger> {
             Ok(states) => {
                 let held = states.iter().filter_map(|state| state.hold_until);
                 held.for_each(|until| lane.hold.until(until));
-                let own = states.into_iter().find(|state| state.lane == lane.id);
-                let own = own.unwrap_or_else(|| LaneState::new(lane.id));
+                let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), &states);
                 return Some(Ledger::new(Health::recall(own, lane.subscription.resumed_at)));
             }
             Err(error) => {
@@ -34,4 +33,97 @@ pub(super) async fn recall(lane: &Lane) -> Option<Ledger> {
         }
     }
     None
+}
+
+/// The state a lane begins with: its own; if it had other documents before, or is new, then with how
+/// the client was for the lanes that had them. So a client that is probed stays so, and what does
+/// not expire while it is does not begin to.
+fn heritage(lane: LaneId, lanes: u16, states: &[LaneState]) -> LaneState {
+    let own = states.iter().find(|state| state.lane == lane);
+    let mut heir = own.cloned().unwrap_or_else(|| LaneState::new(lane));
+    let same = |state: &LaneState| state.lanes == lanes || state.lanes == 0;
+    if own.is_some_and(same) {
+        heir.lanes = lanes;
+        return heir;
+    }
+    heir.lanes = lanes;
+    // Those of the newest number before this one; of others there may be older traces.
+    let others = || states.iter().filter(|state| state.lanes != lanes);
+    let Some(newest) = others().max_by_key(|state| (state.epoch, state.updated_at)) else {
+        return heir;
+    };
+    let former = || others().filter(|state| state.lanes == newest.lanes);
+    let worst = former().max_by_key(|state| (state.failures_in_a_row, state.last_error_at));
+    let Some(worst) = worst else { return heir };
+    heir.failures_in_a_row = worst.failures_in_a_row;
+    (heir.last_error_at, heir.last_error) = (worst.last_error_at, worst.last_error.clone());
+    heir.released_at = former().filter_map(|state| state.released_at).max();
+    // Others may have got through.
+    let last_success = states.iter().filter_map(|state| state.last_success_at).max();
+    heir.failing_since = worst.failing_since.filter(|since| last_success <= Some(*since));
+    heir.updated_at = worst.updated_at;
+    heir
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epoch, SubscriptionId, Timestamp};
+
+    fn lane(shard: u16) -> LaneId {
+        LaneId::new(SubscriptionId::from_bytes([1; 16]), shard)
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_seconds(seconds)
+    }
+
+    /// A lane of `lanes` that fails `failures` times in a row since a time.
+    fn state(shard: u16, lanes: u16, epoch: u64, failures: u32, since: i64) -> LaneState {
+        let mut state = LaneState::new(lane(shard));
+        (state.lanes, state.epoch, state.delivered) = (lanes, Epoch::new(epoch), 10);
+        state.failures_in_a_row = failures;
+        if failures > 0 {
+            state.failing_since = Some(at(since));
+            state.last_error_at = Some(at(since + i64::from(failures)));
+            state.last_error = Some("reset".to_owned());
+        }
+        state
+    }
+
+    #[test]
+    fn a_lane_goes_on_from_its_own_state_whatever_the_others_are_like() {
+        let states = [state(0, 2, 1, 7, 5), state(1, 2, 1, 0, 0)];
+        for (shard, before) in states.iter().enumerate() {
+            assert_eq!(heritage(lane(shard as u16), 2, &states), *before);
+        }
+        let mut unknown = states[0].clone();
+        unknown.lanes = 0;
+        let read = heritage(lane(0), 2, &[unknown]);
+        assert_eq!(read, states[0], "from before they were counted");
+        assert_eq!(heritage(lane(2), 3, &[]), LaneState { lanes: 3, ..LaneState::new(lane(2)) });
+    }
+
+    #[test]
+    fn lanes_of_another_number_know_how_the_client_is_and_count_on() {
+        let mut states = vec![state(0, 2, 5, 0, 0), state(1, 2, 5, 7, 40)];
+        // A trace of a still older number.
+        states.push(state(2, 3, 4, 30, 1));
+        for shard in 0..4 {
+            let heir = heritage(lane(shard), 4, &states);
+            assert_eq!((heir.failures_in_a_row, heir.lanes), (7, 4), "{shard}");
+            assert_eq!((heir.failing_since, heir.last_error_at), (Some(at(40)), Some(at(47))));
+            assert_eq!(heir.delivered, if shard < 3 { 10 } else { 0 });
+        }
+        states[0].last_success_at = Some(at(45));
+        assert_eq!(heritage(lane(3), 4, &states).failing_since, None, "one gets through");
+        states[0].released_at = Some(at(46));
+        assert_eq!(heritage(lane(3), 4, &states).released_at, Some(at(46)));
+    }
+
+    #[test]
+    fn a_lane_that_did_nothing_yet_is_not_judged_by_the_others_of_its_number() {
+        let states = [state(0, 4, 9, 7, 40)];
+        assert_eq!(heritage(lane(1), 4, &states).failures_in_a_row, 0);
+    }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use super::directory::Afresh;
 use super::read::{Found, Looked};
-use super::tenancy::Tenancy;
 use super::{AGAIN, Lanes};
-use crate::model::{Resource, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{Subscription, SubscriptionId, SubscriptionStatus};
 use crate::pipeline::stage::chain;
+use crate::port::EpochGrant;
 
 impl Lanes {
     /// Reads a subscription again in a while.
@@ -20,12 +21,14 @@ impl Lanes {
     /// Works a subscription as it now wants to be worked.
     pub(super) fn adopt(&mut self, looked: Looked) {
         let Looked { id, found } = looked;
-        if !self.slots.get(&self.context.slot(id)).is_some_and(Tenancy::works) {
-            return;
-        }
+        let tenancy = self.slots.get_mut(&self.context.slot(id));
+        let Some(tenancy) = tenancy.filter(|it| it.works()) else { return };
         match found {
-            Ok(Some(Found { subscription, resource })) => self.work(&subscription, resource),
-            Ok(None) => self.directory.stop(id),
+            Ok(Some(found)) => self.work(found),
+            Ok(None) => {
+                tenancy.forget(id);
+                self.directory.stop(id);
+            }
             Err(error) => {
                 warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
                 self.later(id);
@@ -33,26 +36,55 @@ impl Lanes {
         }
     }
 
-    fn work(&mut self, subscription: &Arc<Subscription>, resource: Option<Arc<Resource>>) {
-        let lanes = subscription.spec.delivery().lanes();
-        if subscription.status != SubscriptionStatus::Active
-            // Each lane has other documents now: all end before any starts.
-            || self.directory.has_other_than(subscription.id, lanes)
-        {
-            self.directory.stop(subscription.id);
+    fn work(&mut self, found: Found) {
+        let Found { subscription, resource, drawn } = found;
+        let id = subscription.id;
+        if subscription.status != SubscriptionStatus::Active {
+            self.directory.stop(id);
             return;
         }
-        self.directory.update(subscription);
-        let missing = self.directory.missing(subscription);
+        if self.directory.has_other_than(id, subscription.spec.delivery().lanes()) {
+            // Each lane has other documents now: all end before any starts.
+            self.directory.stop(id);
+            self.awaited.insert(id);
+            return;
+        }
+        self.directory.update(&subscription);
+        let missing = self.directory.missing(&subscription);
+        if missing.is_empty() {
+            return;
+        }
+        let afresh = self.directory.afresh(&subscription);
         match resource {
-            Some(resource) => {
+            Some(resource) if self.renew(&subscription, afresh, drawn) => {
+                let renumbered = afresh == Some(Afresh::Renumbered);
                 for lane in missing {
-                    self.start(lane, subscription, Arc::clone(&resource));
+                    self.start(lane, &subscription, Arc::clone(&resource), renumbered);
                 }
             }
             // One ended since it was read.
-            None if !missing.is_empty() => self.later(subscription.id),
-            None => {}
+            _ => self.later(id),
+        }
+    }
+
+    /// Has the lanes of a subscription worked under the epoch that was drawn for them, if they need
+    /// one of their own; tells whether they may start.
+    ///
+    /// With the epoch of the lanes before them, a write of those that is still on its way could
+    /// undo one of theirs, and what one of those had sent when it failed would be taken for known.
+    fn renew(
+        &mut self,
+        subscription: &Subscription,
+        afresh: Option<Afresh>,
+        drawn: Option<EpochGrant>,
+    ) -> bool {
+        let Some(afresh) = afresh else { return true };
+        let slot = self.context.slot(subscription.id);
+        let Some(tenancy) = self.slots.get_mut(&slot) else { return false };
+        // Trusted after it was drawn: whoever has the slot next draws a greater one.
+        match drawn.filter(|_| tenancy.grant.term.is_trusted(slot, &*self.context.clock)) {
+            Some(drawn) => tenancy.renew(&self.context, subscription.id, slot, drawn, afresh),
+            None => false,
         }
     }
 }

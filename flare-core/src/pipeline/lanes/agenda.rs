@@ -77,6 +77,11 @@ impl Agenda {
         self.later.get_or_insert((at, BTreeSet::new())).1.extend(ids);
     }
 
+    /// Reads a subscription as soon as nothing else is being read.
+    pub(super) fn at_once(&mut self, id: SubscriptionId) {
+        self.due.insert(id);
+    }
+
     /// A subscription whose time has come.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<SubscriptionId> {
         if let Some((_, ids)) = self.later.take_if(|(at, _)| *at <= now) {

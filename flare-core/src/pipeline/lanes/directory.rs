@@ -1,5 +1,5 @@
-//! Takes the lanes that are worked; gives whoever has news for one a way to reach it. Knows no
-//! store and no queue.
+//! Takes the lanes that are worked; gives whoever has news for one a way to reach it, and whoever
+//! starts one what became of those before. Knows no store and no queue.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -18,6 +18,8 @@ use crate::pipeline::stop::Stopper;
 #[derive(Default)]
 pub(super) struct Directory {
     lanes: Mutex<BTreeMap<LaneId, Worked>>,
+    /// Subscriptions whose lanes ended in a slot that is still ours.
+    former: Mutex<BTreeMap<SubscriptionId, Former>>,
     /// News may have been lost, of lanes that nobody works yet, too.
     missed: Notify,
 }
@@ -34,6 +36,25 @@ pub(super) struct Worked {
     pub(super) stopper: Stopper,
     /// Who works it.
     pub(super) task: Id,
+}
+
+/// What became of lanes that are not worked any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Former {
+    slot: u32,
+    /// How many the subscription had.
+    lanes: u16,
+    /// One of them failed: nobody knows what it had sent.
+    failed: bool,
+}
+
+/// Why lanes must not go on under the epoch of those before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Afresh {
+    /// Each has other documents now. What the former ones did is stored.
+    Renumbered,
+    /// One of the former ones failed half-way.
+    Failed,
 }
 
 impl Worked {
@@ -64,22 +85,51 @@ impl Directory {
         self.with(|all| all.keys().copied().collect())
     }
 
+    fn with_former<R>(&self, work: impl FnOnce(&mut BTreeMap<SubscriptionId, Former>) -> R) -> R {
+        work(&mut self.former.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn insert(&self, lane: LaneId, worked: Worked) {
         self.with(|all| all.insert(lane, worked));
+        self.with_former(|former| former.remove(&lane.subscription));
     }
 
     /// Forgets a lane whose task ended, unless another one works it.
-    pub(super) fn remove(&self, lane: LaneId, task: Id) {
+    pub(super) fn remove(&self, lane: LaneId, task: Id) -> Option<Worked> {
         self.with(|all| {
-            if all.get(&lane).is_some_and(|worked| worked.task == task) {
-                all.remove(&lane);
-            }
+            let its = all.get(&lane).is_some_and(|worked| worked.task == task);
+            its.then(|| all.remove(&lane)).flatten()
+        })
+    }
+
+    /// Remembers a lane that ended, for those that are started in its place.
+    pub(super) fn remember(&self, subscription: SubscriptionId, ended: &Worked, failed: bool) {
+        let Worked { slot, lanes, .. } = *ended;
+        self.with_former(|former| {
+            let it = former.entry(subscription).or_insert(Former { slot, lanes, failed });
+            it.failed |= failed;
         });
     }
 
-    /// Forgets the lanes of these slots.
+    /// Forgets the lanes of these slots: whoever works them next does so under another epoch.
     pub(super) fn forget(&self, slots: &Slots) {
         self.with(|all| all.retain(|_, worked| !slots.contains(worked.slot)));
+        self.with_former(|former| former.retain(|_, it| !slots.contains(it.slot)));
+    }
+
+    /// Whether, and why, the lanes of a subscription need an epoch of their own to start.
+    pub(super) fn afresh(&self, subscription: &Subscription) -> Option<Afresh> {
+        let former = self.with_former(|former| former.get(&subscription.id).copied())?;
+        if former.failed {
+            return Some(Afresh::Failed);
+        }
+        let renumbered = former.lanes != subscription.spec.delivery().lanes();
+        renumbered.then_some(Afresh::Renumbered)
+    }
+
+    /// Whether any lane of a subscription is worked.
+    pub(super) fn works(&self, subscription: SubscriptionId) -> bool {
+        self.with(|all| all.range(of(subscription)).next().is_some())
     }
 
     /// Lets the lanes of these slots finish what is in flight and end.
@@ -87,6 +137,7 @@ impl Directory {
         self.with(|all| {
             all.values().filter(|it| slots.contains(it.slot)).for_each(Worked::stop);
         });
+        self.with_former(|former| former.retain(|_, it| !slots.contains(it.slot)));
     }
 
     /// Lets the lanes of a subscription finish what is in flight and end.

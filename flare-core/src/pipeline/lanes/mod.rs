@@ -21,7 +21,7 @@ mod start;
 mod teller;
 mod tenancy;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ pub(crate) struct Lanes {
     /// Couriers and consumers of all slots, and what each is.
     tasks: JoinSet<()>,
     roles: HashMap<Id, Role>,
+    /// Subscriptions that start anew once the last of their lanes has ended.
+    awaited: BTreeSet<SubscriptionId>,
     agenda: Agenda,
     /// What is being read from the stores.
     reading: Option<BoxFuture<'static, Read>>,
@@ -90,6 +92,7 @@ impl Lanes {
             drains: BTreeMap::new(),
             tasks: JoinSet::new(),
             roles: HashMap::new(),
+            awaited: BTreeSet::new(),
             agenda: Agenda::default(),
             reading: None,
             checking: None,
@@ -234,28 +237,37 @@ impl Lanes {
     }
 
     /// A courier ended by a wish that may have changed meanwhile, or something failed: looked at
-    /// again, but not at once, for what ends as soon as it starts must not make us spin.
+    /// again, but not at once, for what ends as soon as it starts must not make us spin. Where the
+    /// end was only the way to another beginning, nothing is waited for.
     fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = match &ended {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
         };
         let Some(Role { slot, lane }) = self.roles.remove(&id) else { return };
-        if let Err(error) = ended
-            && error.is_panic()
+        let failed = ended.as_ref().is_err_and(JoinError::is_panic);
+        if let Err(error) = &ended
+            && failed
         {
             warn!(%error, slot, "a lane, or what wakes it, failed; it starts again");
         }
-        if let Some(lane) = lane {
-            self.directory.remove(lane, id);
-            self.count();
-        }
+        let worked = lane.and_then(|lane| self.directory.remove(lane, id));
+        let last = |it: &LaneId| !self.directory.works(it.subscription);
+        let awaited = lane.filter(last).is_some_and(|it| self.awaited.remove(&it.subscription));
+        self.count();
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
         tenancy.ended(id);
         if !tenancy.works() {
             self.vacate(slot);
-        } else if let Some(lane) = lane {
-            self.later(lane.subscription);
+        } else if let Some(LaneId { subscription, .. }) = lane {
+            if let Some(worked) = worked {
+                self.directory.remember(subscription, &worked, failed);
+            }
+            if awaited {
+                self.agenda.at_once(subscription);
+            } else {
+                self.later(subscription);
+            }
         } else {
             self.listen(slot, AGAIN);
         }

@@ -15,6 +15,7 @@ use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
 use crate::pipeline::slots::Slots;
+use crate::port::EpochGrant;
 
 /// Subscriptions read at a time; in between there is time for news.
 const PAGE: usize = 500;
@@ -45,6 +46,8 @@ pub(super) struct Found {
     pub(super) subscription: Arc<Subscription>,
     /// Where lanes have to be started.
     pub(super) resource: Option<Arc<Resource>>,
+    /// Where those need an epoch of their own.
+    pub(super) drawn: Option<EpochGrant>,
 }
 
 /// Reads what lanes have to know.
@@ -102,11 +105,14 @@ impl Reader {
             remove_later(&self.context, &subscription).await?;
         }
         let active = subscription.status == SubscriptionStatus::Active;
-        let resource = match active && !self.directory.missing(&subscription).is_empty() {
-            true => Some(self.resource(&subscription, resources).await?),
-            false => None,
-        };
-        Ok(Some(Found { subscription: Arc::new(subscription), resource }))
+        let (mut resource, mut drawn) = (None, None);
+        if active && !self.directory.missing(&subscription).is_empty() {
+            resource = Some(self.resource(&subscription, resources).await?);
+            if self.directory.afresh(&subscription).is_some() {
+                drawn = Some(self.context.repository.next_epoch().await?);
+            }
+        }
+        Ok(Some(Found { subscription: Arc::new(subscription), resource, drawn }))
     }
 
     /// Goes on with a creation that somebody began and did not finish in good time.

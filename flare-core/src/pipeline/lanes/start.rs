@@ -36,6 +36,7 @@ impl Lanes {
         id: LaneId,
         subscription: &Arc<Subscription>,
         resource: Arc<Resource>,
+        renumbered: bool,
     ) {
         let slot = self.context.slot(id.subscription);
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
@@ -43,11 +44,12 @@ impl Lanes {
         let (updates, newest) = watch::channel(Arc::clone(subscription));
         let (restored, wake) = (Arc::<Restored>::default(), Arc::new(Notify::new()));
         let hold = self.directory.hold(id.subscription);
+        let grant = tenancy.grant_of(id.subscription);
         let lane = Lane {
             context: Arc::clone(&self.context),
             id,
-            term: tenancy.grant.term.clone(),
-            groups: Arc::clone(&tenancy.grant.groups),
+            term: grant.term.clone(),
+            groups: Arc::clone(&grant.groups),
             resource,
             subscription: Arc::clone(subscription),
             updates: newest,
@@ -55,6 +57,7 @@ impl Lanes {
             restored: Arc::clone(&restored),
             wake: Arc::clone(&wake),
             stop: stop.clone(),
+            renumbered,
         };
         let work = lane::run(lane, self.places.clone());
         let task = match self.context.settings.placement {

@@ -1,17 +1,19 @@
 //! Takes one slot and the term it is granted under; gives what is worked there a beginning and an
 //! end, in that order: what is granted anew waits until the former work is gone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, Id};
 
-use crate::model::Timestamp;
+use super::directory::Afresh;
+use crate::model::{SubscriptionId, Tenure, Timestamp};
 use crate::pipeline::context::Context;
 use crate::pipeline::lane::Groups;
 use crate::pipeline::stop::{Stop, Stopper, stop};
 use crate::pipeline::term::Term;
+use crate::port::EpochGrant;
 
 /// A term, and what all lanes worked under it share.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub(super) type Awaited = Arc<oneshot::Sender<()>>;
 /// What is worked in one slot.
 pub(super) struct Tenancy {
     pub(super) grant: Grant,
+    /// Subscriptions whose lanes began anew since, under a later epoch each.
+    renewed: BTreeMap<SubscriptionId, Grant>,
     phase: Phase,
     /// Ends its consumer.
     stopper: Stopper,
@@ -57,7 +61,43 @@ impl Tenancy {
     pub(super) fn begin(grant: Grant) -> Self {
         let (stopper, stop) = stop();
         let (tasks, awaited) = (HashMap::new(), Vec::new());
-        Self { grant, phase: Phase::Works, stopper, stop, tasks, next: None, awaited }
+        let (renewed, phase) = (BTreeMap::new(), Phase::Works);
+        Self { grant, renewed, phase, stopper, stop, tasks, next: None, awaited }
+    }
+
+    /// What the lanes of a subscription are worked under.
+    pub(super) fn grant_of(&self, subscription: SubscriptionId) -> &Grant {
+        self.renewed.get(&subscription).unwrap_or(&self.grant)
+    }
+
+    /// Has the lanes of a subscription that start from now on worked under an epoch of their own;
+    /// tells whether it is later than the one before.
+    pub(super) fn renew(
+        &mut self,
+        context: &Context,
+        subscription: SubscriptionId,
+        slot: u32,
+        drawn: EpochGrant,
+        afresh: Afresh,
+    ) -> bool {
+        let before = &self.grant_of(subscription).term;
+        if drawn.epoch <= before.tenure.epoch {
+            return false;
+        }
+        let taken_at = match afresh {
+            // Since the slot was taken everything was stored before anything else was begun.
+            Afresh::Renumbered => before.tenure.taken_at,
+            Afresh::Failed => drawn.at,
+        };
+        let tenure = Tenure { epoch: drawn.epoch, taken_at };
+        let term = before.under(slot, tenure);
+        self.renewed.insert(subscription, Grant::new(context, term));
+        true
+    }
+
+    /// Forgets a subscription that is gone.
+    pub(super) fn forget(&mut self, subscription: SubscriptionId) {
+        self.renewed.remove(&subscription);
     }
 
     /// What ends its consumer.

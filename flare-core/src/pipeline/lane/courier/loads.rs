@@ -119,7 +119,8 @@ impl Courier {
     /// Looks again when the next derivation is due, unless something comes before.
     pub(super) fn postpone(&mut self) {
         let context = &self.lane.context;
-        self.look_at = context.now() + context.jittered(context.settings.rederive_every);
+        self.look_at = context.now() + context.jittered(self.look_every);
+        self.look_every = (self.look_every * 2).min(context.settings.rederive_every);
     }
 
     pub(super) fn look_by(&mut self, at: Timestamp) {

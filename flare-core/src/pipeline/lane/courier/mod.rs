@@ -34,6 +34,8 @@ use crate::port::DeliveryOutcome;
 
 /// How long a document that was read may wait for its turn before it is read again.
 const FRESH: Duration = Duration::from_millis(500);
+/// The first look of its own of a lane that wake-ups may miss; the next ones come ever later.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Wait before looking again for a document our own store does not show yet.
 const BEHIND: Duration = Duration::from_millis(200);
 
@@ -96,6 +98,8 @@ struct Courier {
     stored_meanwhile: HashMap<DocumentUrl, Option<Version>>,
     /// Look then at the latest.
     look_at: Timestamp,
+    /// And after that long again.
+    look_every: Duration,
     /// What was ready after the last load.
     loaded: usize,
     /// What can be sent while it is fresh, as far as that is known.
@@ -128,6 +132,8 @@ impl Courier {
     fn new(lane: Lane, places: Places, ledger: Ledger) -> Self {
         let look_at = lane.context.now();
         let pulse = lane.context.pulse("lane");
+        let every = lane.context.settings.rederive_every;
+        let look_every = if lane.renumbered { FIRST_LOOK.min(every) } else { every };
         Self {
             lane,
             places,
@@ -150,6 +156,7 @@ impl Courier {
             look: true,
             stored_meanwhile: HashMap::new(),
             look_at,
+            look_every,
             loaded: 0,
             reach: usize::MAX,
             load_failures: 0,
