@@ -247,7 +247,7 @@ impl Members {
 
     /// Lets `time` pass.
     pub(crate) async fn pause(&self, time: Duration) {
-        self.clock.sleep_until(self.clock.now() + time).await;
+        self.clock.sleep(time).await;
     }
 
     /// The error of a call that has used up its time.

@@ -1,12 +1,11 @@
 //! Takes keys bound to leases; gives agreement within the process. Leases end by the injected
-//! clock, looked at on every call and by whoever watches.
+//! clock's monotonic time, looked at on every call and by whoever watches: setting the wall clock ends none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flare_core::model::Timestamp;
 use flare_core::port::{
     Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
     Write, Written,
@@ -48,7 +47,7 @@ struct State {
 #[derive(Debug)]
 struct Held {
     ttl: Duration,
-    ends_at: Timestamp,
+    ends_at: Duration,
     keys: BTreeSet<String>,
 }
 
@@ -66,8 +65,8 @@ impl MemoryLease {
 
 impl Shared {
     /// Works on the state as it is now, lapsed leases ended, and tells those who watch.
-    fn with<R>(&self, work: impl FnOnce(&mut State, Timestamp) -> R) -> R {
-        let now = self.time.now();
+    fn with<R>(&self, work: impl FnOnce(&mut State, Duration) -> R) -> R {
+        let now = self.time.monotonic();
         let mut state = lock(&self.state);
         let before = state.revision;
         state.end_lapsed(now);
@@ -105,7 +104,7 @@ impl Shared {
                 Some(at) => tokio::select! {
                     biased;
                     () = &mut changed => {}
-                    () = self.time.sleep_until(at) => {}
+                    () = self.time.sleep_to(at) => {}
                 },
             }
         }
@@ -243,7 +242,7 @@ impl State {
         }
     }
 
-    fn end_lapsed(&mut self, now: Timestamp) {
+    fn end_lapsed(&mut self, now: Duration) {
         let lapsed = self.leases.iter().filter(|(_, held)| held.ends_at <= now);
         let mut lapsed: Vec<_> = lapsed.map(|(id, held)| (held.ends_at, *id)).collect();
         // In the order in which they ended, so that runs can be replayed.

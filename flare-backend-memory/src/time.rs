@@ -1,7 +1,9 @@
-//! Takes the injected clock; gives store time, which never runs backwards.
+//! Takes the injected clock; gives store time, which never runs backwards, and a time for spans, which
+//! nobody can set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use flare_core::model::Timestamp;
 use flare_core::port::Clock;
@@ -29,5 +31,15 @@ impl StoreTime {
         if self.now() < deadline {
             self.clock.sleep_until(deadline).await;
         }
+    }
+
+    /// Time since some fixed start.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// Waits for `monotonic` to reach `deadline`.
+    pub(crate) async fn sleep_to(&self, deadline: Duration) {
+        self.clock.sleep(deadline.saturating_sub(self.monotonic())).await;
     }
 }

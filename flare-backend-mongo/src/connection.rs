@@ -85,11 +85,10 @@ impl Connection {
         operation: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let deadline = self.clock.now() + self.timeout;
         tokio::select! {
             biased;
             answer = work => answer,
-            () = self.clock.sleep_until(deadline) => {
+            () = self.clock.sleep(self.timeout) => {
                 let detail = format!("no answer within {:?}", self.timeout);
                 Err(Error::new(ErrorKind::Timeout, operation).backend(BACKEND).detail(detail))
             }
@@ -98,7 +97,7 @@ impl Connection {
 
     /// Lets `pause` pass.
     pub(crate) async fn pause(&self, pause: Duration) {
-        self.clock.sleep_until(self.clock.now() + pause).await;
+        self.clock.sleep(pause).await;
     }
 
     /// One of Flare's collections, by its name without prefix.

@@ -246,6 +246,10 @@ impl Clock for Slow {
     async fn sleep_until(&self, deadline: Timestamp) {
         self.0.sleep_until(deadline + Self::BY).await;
     }
+
+    async fn sleep(&self, time: Duration) {
+        self.0.sleep(time).await;
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Takes orders from a test; gives time that moves only when told to. Never reads a real clock.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
@@ -38,8 +39,25 @@ pub struct ManualClock {
 struct Inner {
     wall: Timestamp,
     monotonic: Duration,
-    sleepers: BTreeMap<(Timestamp, u64), Waker>,
+    /// Who waits for the wall clock, and who for the monotonic one.
+    by_wall: BTreeMap<(Timestamp, u64), Waker>,
+    by_monotonic: BTreeMap<(Duration, u64), Waker>,
     next_sleeper: u64,
+}
+
+impl Inner {
+    /// How long it is until the next deadline, whichever clock it is on.
+    fn next(&self) -> Option<Duration> {
+        let wall = self.by_wall.keys().next().map(|(deadline, _)| *deadline - self.wall);
+        let monotonic = self.by_monotonic.keys().next();
+        let monotonic = monotonic.map(|(deadline, _)| deadline.saturating_sub(self.monotonic));
+        wall.into_iter().chain(monotonic).min()
+    }
+
+    fn move_on(&mut self, by: Duration) {
+        self.wall = self.wall + by;
+        self.monotonic += by;
+    }
 }
 
 impl ManualClock {
@@ -48,7 +66,8 @@ impl ManualClock {
         let inner = Inner {
             wall: start,
             monotonic: Duration::ZERO,
-            sleepers: BTreeMap::new(),
+            by_wall: BTreeMap::new(),
+            by_monotonic: BTreeMap::new(),
             next_sleeper: 0,
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
@@ -73,18 +92,14 @@ impl ManualClock {
     fn step(&self, end: Duration) -> bool {
         let mut inner = self.lock();
         let left = end.saturating_sub(inner.monotonic);
-        let target = inner.wall + left;
-        match inner.sleepers.first_key_value().map(|(&(deadline, _), _)| deadline) {
-            Some(deadline) if deadline <= target => {
-                let by = deadline - inner.wall;
-                inner.wall = inner.wall + by;
-                inner.monotonic += by;
+        match inner.next() {
+            Some(next) if next <= left => {
+                inner.move_on(next);
                 wake(inner);
                 true
             }
             _ => {
-                inner.wall = target;
-                inner.monotonic += left;
+                inner.move_on(left);
                 // One more round, if anybody could have moved: those woken last may sleep again.
                 !left.is_zero()
             }
@@ -97,8 +112,7 @@ impl ManualClock {
     pub fn advance_to(&self, time: Timestamp) {
         let mut inner = self.lock();
         let by = time - inner.wall;
-        inner.wall = inner.wall + by;
-        inner.monotonic += by;
+        inner.move_on(by);
         wake(inner);
     }
 
@@ -109,14 +123,17 @@ impl ManualClock {
         wake(inner);
     }
 
-    /// The earliest time anybody sleeps until, so that a simulation can move straight to it.
+    /// The earliest time anybody sleeps until, so that a simulation can move straight to it. Who
+    /// waits for the monotonic clock does so until the wall clock shows this, unless it is set.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.lock().sleepers.first_key_value().map(|(&(deadline, _), _)| deadline)
+        let inner = self.lock();
+        inner.next().map(|next| inner.wall + next)
     }
 
     /// How many are asleep.
     pub fn sleepers(&self) -> usize {
-        self.lock().sleepers.len()
+        let inner = self.lock();
+        inner.by_wall.len() + inner.by_monotonic.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -126,11 +143,18 @@ impl ManualClock {
 
 /// Wakes everybody whose deadline has come, earliest first, without holding the lock.
 fn wake(mut inner: MutexGuard<'_, Inner>) {
-    let now = inner.wall;
-    let later = inner.sleepers.split_off(&(now, u64::MAX));
-    let due = std::mem::replace(&mut inner.sleepers, later);
+    let (wall, monotonic) = (inner.wall, inner.monotonic);
+    let later = inner.by_wall.split_off(&(wall, u64::MAX));
+    let by_wall = std::mem::replace(&mut inner.by_wall, later);
+    let later = inner.by_monotonic.split_off(&(monotonic, u64::MAX));
+    let by_monotonic = std::mem::replace(&mut inner.by_monotonic, later);
     drop(inner);
-    due.into_values().for_each(Waker::wake);
+    let by_wall = by_wall.into_iter().map(|((at, id), waker)| (wall - at, id, waker));
+    let by_monotonic =
+        by_monotonic.into_iter().map(|((at, id), waker)| (monotonic.saturating_sub(at), id, waker));
+    let mut due: Vec<(Duration, u64, Waker)> = by_wall.chain(by_monotonic).collect();
+    due.sort_by_key(|(late, id, _)| (Reverse(*late), *id));
+    due.into_iter().for_each(|(_, _, waker)| waker.wake());
 }
 
 async fn turns() {
@@ -150,13 +174,25 @@ impl Clock for ManualClock {
     }
 
     async fn sleep_until(&self, deadline: Timestamp) {
+        Sleep { clock: self.clone(), deadline: Deadline::Wall(deadline), id: None }.await;
+    }
+
+    async fn sleep(&self, time: Duration) {
+        let deadline = Deadline::Monotonic(self.monotonic().saturating_add(time));
         Sleep { clock: self.clone(), deadline, id: None }.await;
     }
 }
 
+/// What somebody waits for.
+#[derive(Clone, Copy)]
+enum Deadline {
+    Wall(Timestamp),
+    Monotonic(Duration),
+}
+
 struct Sleep {
     clock: ManualClock,
-    deadline: Timestamp,
+    deadline: Deadline,
     id: Option<u64>,
 }
 
@@ -166,22 +202,33 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.clone();
         let mut inner = clock.lock();
-        if inner.wall >= self.deadline {
+        let over = match self.deadline {
+            Deadline::Wall(deadline) => inner.wall >= deadline,
+            Deadline::Monotonic(deadline) => inner.monotonic >= deadline,
+        };
+        if over {
             return Poll::Ready(());
         }
         let id = *self.id.get_or_insert_with(|| {
             inner.next_sleeper += 1;
             inner.next_sleeper
         });
-        inner.sleepers.insert((self.deadline, id), context.waker().clone());
+        let waker = context.waker().clone();
+        match self.deadline {
+            Deadline::Wall(deadline) => drop(inner.by_wall.insert((deadline, id), waker)),
+            Deadline::Monotonic(deadline) => drop(inner.by_monotonic.insert((deadline, id), waker)),
+        }
         Poll::Pending
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.clock.lock().sleepers.remove(&(self.deadline, id));
+        let Some(id) = self.id else { return };
+        let mut inner = self.clock.lock();
+        match self.deadline {
+            Deadline::Wall(deadline) => drop(inner.by_wall.remove(&(deadline, id))),
+            Deadline::Monotonic(deadline) => drop(inner.by_monotonic.remove(&(deadline, id))),
         }
     }
 }
@@ -191,7 +238,7 @@ impl fmt::Debug for ManualClock {
         let inner = self.lock();
         f.debug_struct("ManualClock")
             .field("now", &inner.wall)
-            .field("sleepers", &inner.sleepers.len())
+            .field("sleepers", &(inner.by_wall.len() + inner.by_monotonic.len()))
             .finish_non_exhaustive()
     }
 }

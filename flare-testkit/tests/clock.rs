@@ -107,6 +107,43 @@ async fn c3_sleepers_on_other_threads_wake_too() {
 }
 
 #[tokio::test]
+async fn c5_a_sleep_is_as_long_as_it_is_wherever_the_wall_is_set() {
+    let clock = ManualClock::new(at(10_000));
+    for wall in [0, 10_000, 20_000] {
+        let mut sleep = clock.sleep(10 * SECOND);
+        assert!((&mut sleep).now_or_never().is_none());
+        clock.advance(4 * SECOND).await;
+        clock.set_wall(at(wall));
+        assert_eq!(clock.next_deadline(), Some(at(wall + 6)));
+        clock.advance(5 * SECOND).await;
+        assert!((&mut sleep).now_or_never().is_none());
+        clock.advance(SECOND).await;
+        assert!((&mut sleep).now_or_never().is_some());
+    }
+    assert!(clock.sleep(Duration::ZERO).now_or_never().is_some());
+    assert!(clock.sleep(Duration::MAX).now_or_never().is_none());
+    assert_eq!(clock.sleepers(), 0);
+}
+
+#[tokio::test]
+async fn c5_who_waits_for_either_clock_wakes_in_the_order_of_time() {
+    let clock = ManualClock::new(at(100));
+    let woken = Mutex::new(Vec::new());
+    let sleeps = [3_u32, 1, 4, 2].map(|second| {
+        let (clock, woken) = (&clock, &woken);
+        async move {
+            match second % 2 {
+                0 => clock.sleep_until(at(100 + i64::from(second))).await,
+                _ => clock.sleep(second * SECOND).await,
+            }
+            woken.lock().unwrap().push((second, clock.monotonic()));
+        }
+    });
+    tokio::join!(clock.advance(5 * SECOND), join_all(sleeps));
+    assert_eq!(*woken.lock().unwrap(), [1, 2, 3, 4].map(|second| (second, second * SECOND)));
+}
+
+#[tokio::test]
 async fn c4_dropped_sleeps_leave_nothing_behind() {
     let clock = ManualClock::new(at(0));
     for second in 1..=1_000 {

@@ -47,7 +47,7 @@ impl Context {
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {
-        self.clock.sleep_until(self.clock.now() + time).await;
+        self.clock.sleep(time).await;
     }
 
     /// Sleeps until then by the monotonic clock; for ever without a time.

@@ -131,6 +131,8 @@ mod tests {
         }
 
         async fn sleep_until(&self, _: Timestamp) {}
+
+        async fn sleep(&self, _: Duration) {}
     }
 
     fn trust() -> (Trust, LeaseGrant) {

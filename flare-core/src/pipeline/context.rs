@@ -82,7 +82,7 @@ impl Context {
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {
-        self.clock.sleep_until(self.now() + time).await;
+        self.clock.sleep(time).await;
     }
 
     /// A loop's way of saying what it does.

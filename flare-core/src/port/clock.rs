@@ -17,6 +17,8 @@ use crate::model::Timestamp;
 /// - **C3** `sleep_until` returns once `now` has reached the deadline, at once if it already has,
 ///   and never before.
 /// - **C4** Dropping a sleep costs nothing and wakes nobody.
+/// - **C5** `sleep` returns once `monotonic` has moved on by the time given, and never before: setting
+///   the wall clock makes it neither longer nor shorter.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall-clock time.
@@ -27,6 +29,10 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Waits until `now()` is at or past `deadline`.
     async fn sleep_until(&self, deadline: Timestamp);
+
+    /// Lets `time` pass by the monotonic clock: what a wait is to use that is no date, such as a
+    /// limit, a pause or the keep-alive of a lease.
+    async fn sleep(&self, time: Duration);
 }
 
 /// The system's clocks, on tokio's timer.
@@ -74,6 +80,11 @@ impl Clock for SystemClock {
             tokio::time::sleep(left.min(LONGEST_NAP)).await;
         }
     }
+
+    async fn sleep(&self, time: Duration) {
+        // Tokio's timer follows the same monotonic clock.
+        tokio::time::sleep(time).await;
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +98,15 @@ mod tests {
         clock.sleep_until(deadline).await;
         assert!(clock.now() >= deadline);
         clock.sleep_until(Timestamp::EPOCH).await;
+    }
+
+    #[tokio::test]
+    async fn c5_sleeps_as_long_as_it_is_told_to_and_not_less() {
+        let clock = SystemClock::new();
+        let before = clock.monotonic();
+        clock.sleep(Duration::from_millis(20)).await;
+        assert!(clock.monotonic() - before >= Duration::from_millis(20));
+        clock.sleep(Duration::ZERO).await;
     }
 
     #[test]

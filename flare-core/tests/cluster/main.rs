@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 
+mod clocks;
 mod costs;
 mod gate;
 mod histories;

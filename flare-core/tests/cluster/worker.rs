@@ -71,7 +71,7 @@ pub(crate) async fn work(
                     }
                 };
                 releases.push(async move {
-                    clock.sleep_until(clock.now() + wait).await;
+                    clock.sleep(wait).await;
                     (epochs, done)
                 });
             }
