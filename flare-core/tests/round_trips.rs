@@ -216,3 +216,29 @@ async fn a_single_put_costs_two_calls() {
     let per_delivery = calls.total() as f64 / deliveries as f64;
     eprintln!("single puts: {per_delivery:.1} calls for each of {deliveries} deliveries\n{calls}");
 }
+
+#[tokio::test]
+async fn the_counters_of_a_lane_are_stored_at_most_once_a_second_and_soon() {
+    const PUTS: u64 = 200;
+    let (mut world, counting) = counted(Duration::ZERO, 1_000);
+    let users = world.users().await;
+    let client = world.subscribe(&users, "client").await;
+    world.start();
+    world.put(1, 1).await;
+    world.settled().await;
+    world.pass(Duration::from_secs(2)).await;
+    counting.take();
+    let started = world.clock.now();
+    for revision in 2..2 + PUTS {
+        world.put(1, revision as i64).await;
+        world.pass(Duration::from_millis(50)).await;
+    }
+    world.pass(Duration::from_secs(1)).await;
+    let (calls, seconds) = (counting.take(), (world.clock.now() - started).as_secs());
+    let stored = |name: &str| calls.iter().find(|(it, _)| *it == name).unwrap().1.calls;
+    assert!(stored("apply_rows") >= PUTS / 2, "{calls}");
+    assert!((2..=seconds + 1).contains(&stored("store_lanes")), "{seconds} s\n{calls}");
+    let report = world.calm.subscription_status(&client.id).await.unwrap();
+    assert_eq!(report.delivered, world.delivery.total(), "told by another handle");
+    assert_eq!((report.failed, report.in_flight), (0, 0));
+}
