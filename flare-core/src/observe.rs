@@ -9,8 +9,15 @@
 //! | [`JOB`] | `kind`, `subject` | a turn at a stored job |
 //! | [`LANE`] | `lane`, `epoch` | all work of one lane under one owner |
 //! | [`ATTEMPT`] | `document`, `version`, `action`, `traceparent` | one request to a client |
+//! | [`MEMBER`] | `node` | all a node does in its cluster under one registration |
+//! | [`LEAD`] | `node`, `term` | making plans, within that |
 //!
 //! `traceparent` is the trace the version was put with; clients get it as a header.
+//!
+//! What changes in a cluster is an event of `flare_core::cluster`: joined, left and lost its place; leads
+//! and leads no more; made a plan, with what it moved and why it could; was granted, is to give up, has
+//! given up and lost slots, with how many; took slots by force; keeps less of its weight, and takes
+//! it back.
 //!
 //! With the feature `metrics` these are counted through the `metrics` facade, for all Flares of a
 //! process together:
@@ -31,6 +38,20 @@
 //! | [`LANES`] | gauge | lanes this runtime works |
 //! | [`LOOP_IDLE`] | gauge, `loop` | seconds since a loop got somewhere |
 //! | [`LOOP_BUSY`] | gauge, `loop` | seconds that a loop has had something to do without getting anywhere |
+//! | [`CLUSTER_NODES`] | gauge | nodes of the cluster, as far as this one has read |
+//! | [`CLUSTER_SLOTS`] | gauge, `state` | slots of the cluster: `owned`, `moving` or `unassigned` |
+//! | [`CLUSTER_OWN_SLOTS`] | gauge | slots this node works |
+//! | [`CLUSTER_MEMBER`] | gauge | 1 while this node is registered, else 0 |
+//! | [`CLUSTER_LEADER`] | gauge | 1 while this node leads, else 0 |
+//! | [`CLUSTER_WEIGHT`] | gauge | this node's weight, less what it has shed |
+//! | [`CLUSTER_BUSY`] | gauge | how busy this node is, in percent: what it sheds by |
+//! | [`CLUSTER_JOINED`] | counter | registrations of this node |
+//! | [`CLUSTER_LOST`] | counter | those of them that were lost, rather than given back |
+//! | [`CLUSTER_SLOT_CHANGES`] | counter, `change` | slots `granted` to this node, `released` by it in good order, `lost` |
+//! | [`CLUSTER_PLANS`] | counter | plans this node stored while it led |
+//! | [`CLUSTER_MOVES`] | counter, `reason` | slots that got another owner by them: `free` before, `orphaned`, `handed-over`, or `forced` |
+//! | [`CLUSTER_EPOCHS`] | counter | epochs it drew for them |
+//! | [`CLUSTER_HAND_OVER`] | histogram | seconds from asking for slots to their next owner having them, once for each time it asked |
 
 /// Storing and announcing puts and deletes.
 pub const PUT: &str = "flare.put";
@@ -44,6 +65,10 @@ pub const JOB: &str = "flare.job";
 pub const LANE: &str = "flare.lane";
 /// One request to a client.
 pub const ATTEMPT: &str = "flare.attempt";
+/// All a node does in its cluster under one registration.
+pub const MEMBER: &str = "flare.member";
+/// Making plans.
+pub const LEAD: &str = "flare.lead";
 
 /// Puts and deletes that were answered, whatever they changed.
 pub const ACCEPTED: &str = "flare_accepted_total";
@@ -73,3 +98,31 @@ pub const LANES: &str = "flare_lanes";
 pub const LOOP_IDLE: &str = "flare_loop_idle_seconds";
 /// Seconds that a loop has had something to do without getting anywhere.
 pub const LOOP_BUSY: &str = "flare_loop_busy_seconds";
+/// Nodes of the cluster, as far as this one has read.
+pub const CLUSTER_NODES: &str = "flare_cluster_nodes";
+/// Slots of the cluster, by state.
+pub const CLUSTER_SLOTS: &str = "flare_cluster_slots";
+/// Slots this node works.
+pub const CLUSTER_OWN_SLOTS: &str = "flare_cluster_own_slots";
+/// 1 while this node is registered, else 0.
+pub const CLUSTER_MEMBER: &str = "flare_cluster_member";
+/// 1 while this node leads, else 0.
+pub const CLUSTER_LEADER: &str = "flare_cluster_leader";
+/// This node's weight, less what it has shed.
+pub const CLUSTER_WEIGHT: &str = "flare_cluster_weight";
+/// How busy this node is, in percent.
+pub const CLUSTER_BUSY: &str = "flare_cluster_busy_percent";
+/// Registrations of this node.
+pub const CLUSTER_JOINED: &str = "flare_cluster_registrations_total";
+/// Registrations of this node that were lost.
+pub const CLUSTER_LOST: &str = "flare_cluster_registrations_lost_total";
+/// Slots that came to this node or left it.
+pub const CLUSTER_SLOT_CHANGES: &str = "flare_cluster_slot_changes_total";
+/// Plans this node stored while it led.
+pub const CLUSTER_PLANS: &str = "flare_cluster_plans_total";
+/// Slots that got another owner by them.
+pub const CLUSTER_MOVES: &str = "flare_cluster_moves_total";
+/// Epochs this node drew while it led.
+pub const CLUSTER_EPOCHS: &str = "flare_cluster_epochs_total";
+/// Seconds from asking for slots to their next owner having them.
+pub const CLUSTER_HAND_OVER: &str = "flare_cluster_hand_over_seconds";

@@ -118,8 +118,8 @@ fn upkeep_uses_only_model_port_and_error() {
 }
 
 #[test]
-fn the_cluster_uses_only_model_port_and_error() {
-    assert_room("cluster", &["cluster", "port", "model", "error"]);
+fn the_cluster_uses_only_model_port_error_and_the_names_of_what_is_observed() {
+    assert_room("cluster", &["cluster", "port", "model", "error", "observe"]);
 }
 
 #[test]

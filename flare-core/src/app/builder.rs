@@ -158,7 +158,7 @@ impl FlareBuilder {
             Some(settings) => {
                 let (member, handle) = join(&context, settings, seed)?;
                 context.herald = Some(Arc::new(handle.clone()));
-                (Some(member), Some(handle))
+                (Some((member, handle.clone())), Some(handle))
             }
             None => (None, None),
         };

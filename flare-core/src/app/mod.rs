@@ -7,6 +7,7 @@ mod cluster;
 mod dead_letters;
 mod find;
 mod flare;
+mod load;
 mod node;
 mod removal;
 mod runtime;

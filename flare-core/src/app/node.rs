@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::flare::Flare;
+use crate::cluster::{ClusterHandle, Standing};
 use crate::model::{NodeId, Timestamp};
 use crate::pipeline::LoopReport;
 
@@ -18,6 +19,9 @@ pub struct NodeReport {
     pub now: Timestamp,
     /// Whether its runtime runs.
     pub running: bool,
+    /// How it stands in its cluster; `None` if it is part of none. One that was drained has
+    /// [left](Standing::Left), and works no lanes until it is started again.
+    pub standing: Option<Standing>,
     /// Lanes it works.
     pub lanes: usize,
     /// What its loops do, by name.
@@ -40,6 +44,7 @@ impl Flare {
             started_at: context.started_at,
             now: context.now(),
             running: context.progress.is_running(),
+            standing: self.member().map(ClusterHandle::standing),
             lanes: context.progress.lanes(),
             loops: context.progress.loops(),
         }

@@ -11,7 +11,7 @@ use tracing::{Instrument, debug_span, info, warn};
 
 use super::scripted::{Script, follow};
 use super::sharing::share_slots;
-use crate::cluster::ClusterMember;
+use crate::cluster::{ClusterHandle, ClusterMember};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe;
 use crate::pipeline::context::Context;
@@ -37,7 +37,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 #[must_use = "nothing is delivered unless the runtime runs"]
 pub struct Runtime {
     context: Arc<Context>,
-    member: Option<ClusterMember>,
+    member: Option<(ClusterMember, ClusterHandle)>,
 }
 
 /// Where a runtime learns which slots are its own.
@@ -71,7 +71,10 @@ impl Drop for Running<'_> {
 }
 
 impl Runtime {
-    pub(super) fn new(context: Arc<Context>, member: Option<ClusterMember>) -> Self {
+    pub(super) fn new(
+        context: Arc<Context>,
+        member: Option<(ClusterMember, ClusterHandle)>,
+    ) -> Self {
         Self { context, member }
     }
 
@@ -80,7 +83,7 @@ impl Runtime {
     ///
     /// In a cluster it first has others take its slots over, within the cluster's drain limit.
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
-        let Some(member) = self.member.take() else {
+        let Some((member, handle)) = self.member.take() else {
             let own = |context, changes, _, stop| own_all_slots(context, changes, stop).boxed();
             let limit = self.context.settings.drain_limit;
             return self.run_owning(own, Part::ALL, limit, shutdown).await;
@@ -90,7 +93,7 @@ impl Runtime {
         let limit = settings.drain_limit * 2 + settings.call_limit;
         let part = Part { works: settings.roles.works };
         let own = |context, changes, lanes, stop| {
-            share_slots(member, context, changes, lanes, stop).boxed()
+            share_slots(member, handle, context, changes, lanes, stop).boxed()
         };
         self.run_owning(own, part, limit, shutdown).await
     }

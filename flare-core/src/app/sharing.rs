@@ -9,7 +9,8 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use crate::cluster::{ClusterHandle, ClusterMember, Listener, News, SlotChange, Trust};
+use super::load::publish_load;
+use crate::cluster::{ClusterHandle, ClusterMember, Elections, Listener, News, SlotChange, Trust};
 use crate::error::Result;
 use crate::model::{SubscriptionId, Tenure};
 use crate::pipeline::context::Context;
@@ -22,6 +23,9 @@ use crate::pipeline::stop::Stop;
 use crate::pipeline::term::{Ahead, Term, Trusted};
 use crate::port::Clock;
 
+/// How soon after an election all subscriptions are read again, at most.
+const SWEEP_WITHIN: Duration = Duration::from_secs(5);
+
 impl Trusted for Trust {
     fn left(&self, slot: u32, clock: &dyn Clock) -> Duration {
         Self::left(self, slot, clock)
@@ -32,6 +36,7 @@ impl Trusted for Trust {
 /// leaves. A node that somebody drained has none, and goes on without.
 pub(super) async fn share_slots(
     member: ClusterMember,
+    handle: ClusterHandle,
     context: Arc<Context>,
     changes: mpsc::Sender<OwnershipChange>,
     lanes: Teller,
@@ -39,13 +44,16 @@ pub(super) async fn share_slots(
 ) {
     let (sender, receiver) = mpsc::channel(4);
     let mut stopping = stop.clone();
-    let news = member.news();
+    let (news, elections) = (member.news(), member.elections());
+    let every = member.settings().publish_every;
     let run = member.run(sender, async move { stopping.requested().await });
     let told = Interpreter::new(&context, &changes).follow(receiver);
     tokio::select! {
         biased;
         _ = async { tokio::join!(run, told) } => {}
-        () = pass_on(news, lanes) => {}
+        () = pass_on(news, lanes.clone()) => {}
+        () = sweep_at_elections(elections, &context, &lanes) => {}
+        () = publish_load(handle, Arc::clone(&context), every) => {}
     }
     if !stop.is_requested() {
         info!("this node works no lanes any more until it is started again");
@@ -64,6 +72,16 @@ async fn pass_on(mut news: Listener, lanes: Teller) {
             Some(subscription) => lanes.tell(subscription).await,
             None => lanes.missed(),
         }
+    }
+}
+
+/// Has the lanes read all subscriptions again when there is another leader: what was said while there was
+/// none, or while whoever led was not well, may be lost. Nodes do not all do it at once.
+async fn sweep_at_elections(mut elections: Elections, context: &Context, lanes: &Teller) {
+    loop {
+        elections.next().await;
+        context.sleep(SWEEP_WITHIN.mul_f64(context.random())).await;
+        lanes.missed();
     }
 }
 

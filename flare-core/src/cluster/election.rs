@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tracing::{info, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use super::context::Context;
 use super::keys;
@@ -13,6 +13,7 @@ use super::plan::Plan;
 use super::registry::Registration;
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
+use crate::observe;
 use crate::port::{Expect, StoreRevision, Write, Written};
 
 /// How long a node waits before it stands, at most: all of them see an empty seat at once.
@@ -135,13 +136,14 @@ async fn hold(leadership: &Leadership<'_>, mut view: View) -> Result<StoreRevisi
     };
     let over = |state: &State| state.leader.is_none_or(|leader| leader.term != term);
     let mut failed = false;
+    let span = info_span!(observe::LEAD, node = %me, term = term.get());
     let resigns = tokio::select! {
         biased;
         state = view.wait_for(|state| over(state) || leaves(state)) => match state {
             Ok(state) => !over(&state),
             Err(_) => return Ok(StoreRevision::default()),
         },
-        ended = lead(leadership, &mut plans) => {
+        ended = lead(leadership, &mut plans).instrument(span) => {
             warn!(node = %me, error = ?ended, "gives leadership up");
             failed = true;
             true

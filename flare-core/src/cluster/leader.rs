@@ -10,7 +10,9 @@ use tracing::{info, warn};
 use super::context::Context;
 use super::election::Leadership;
 use super::handover::{Draft, Knowledge, draft};
+use super::meter;
 use super::mirror::View;
+use super::moves::Moves;
 use super::plan::{Plan, SlotState};
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
@@ -93,7 +95,9 @@ async fn turn(
             if draft.balances {
                 memory.balance_at = now + context.settings.move_every;
             }
-            memory.known = store(leadership, draft, &plan, expect).await?;
+            let (known, moves) = store(leadership, draft, state, &plan, expect).await?;
+            memory.known = known;
+            memory.tell(&moves, context.monotonic());
             Ok(None)
         }
     }
@@ -103,18 +107,21 @@ fn refuse(detail: &'static str) -> Error {
     Error::new(ErrorKind::Conflict, "lead").detail(detail)
 }
 
-/// Draws an epoch if somebody takes slots over, and stores the plan; tells which plan is there now.
+/// Draws an epoch if somebody takes slots over, and stores the plan; tells which plan is there now, and
+/// what this one moved.
 async fn store(
     leadership: &Leadership<'_>,
     draft: Draft,
+    state: &State,
     last: &Plan,
     expect: Expect,
-) -> Result<StoreRevision> {
+) -> Result<(StoreRevision, Moves)> {
     let context = leadership.context();
     let mut tenure = Tenure { epoch: Epoch::ZERO, taken_at: Timestamp::EPOCH };
     if draft.needs_tenure() {
         // Drawn after all reasons for the plan were there: whoever worked these slots has stopped.
         let drawn = context.timed("next_epoch", context.repository.next_epoch()).await?;
+        meter::epoch_drawn();
         let newest = last.slots.iter().filter_map(SlotState::worker).map(|(_, it)| it.epoch).max();
         if newest.is_some_and(|newest| newest >= drawn.epoch) {
             return Err(Error::new(ErrorKind::Corrupt, "next_epoch")
@@ -130,10 +137,20 @@ async fn store(
     let moving = plan.slots.iter().filter(|slot| slot.is_moving()).count();
     match leadership.write(&plan, expect).await? {
         Written::At(revision) => {
-            info!(generation = plan.generation, moving, "made a plan");
-            Ok(revision)
+            let moves = Moves::between(state, last, &plan);
+            info!(
+                generation = plan.generation,
+                epoch = tenure.epoch.get(),
+                moving,
+                free = moves.free,
+                orphaned = moves.orphaned,
+                handed_over = moves.handed_over,
+                "made a plan"
+            );
+            meter::moved(&moves);
+            Ok((revision, moves))
         }
-        Written::Conflict(Some(other)) => Ok(other.revision),
+        Written::Conflict(Some(other)) => Ok((other.revision, Moves::default())),
         Written::Conflict(None) => Err(Error::new(ErrorKind::Unavailable, "write_plan")
             .detail("the plan was deleted meanwhile")),
     }
@@ -154,6 +171,17 @@ impl Memory {
         // A leader who knew nothing a moment ago lets the cluster show itself first.
         if self.balance_at.is_zero() {
             self.balance_at = now + context.settings.settle_after.min(context.settings.move_every);
+        }
+    }
+
+    /// Says what a plan moved that could not be told from it alone.
+    fn tell(&self, moves: &Moves, now: Duration) {
+        if moves.forced > 0 {
+            let (slots, nodes) = (moves.forced, &moves.forced_from);
+            warn!(slots, ?nodes, "took slots by force: their owners did not give them up in time");
+        }
+        for since in moves.asked.iter().filter_map(|generation| self.asked_back.get(generation)) {
+            meter::handed_over(now.saturating_sub(*since));
         }
     }
 

@@ -5,22 +5,25 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{info, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use super::context::Context;
 use super::election::stand;
-use super::keys;
-use super::mirror::{Mirror, View};
+use super::elections::Elections;
+use super::handle::ClusterHandle;
+use super::meter;
+use super::mirror::Mirror;
 use super::news::Listener;
-use super::record::{NodeLoad, Roles};
+use super::record::NodeLoad;
 use super::registry::{Facts, Registration};
 use super::runner::{Runner, SlotChange, reading};
 use super::settings::ClusterSettings;
+use super::shed::shed;
 use super::state::State;
-use super::view::ClusterView;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::model::NodeId;
-use crate::port::{Clock, Lease, Repository, Write};
+use crate::observe;
+use crate::port::{Clock, Lease, Repository};
 
 /// A node's part in the cluster; does nothing until it is [run](Self::run).
 #[derive(Debug)]
@@ -29,79 +32,6 @@ pub struct ClusterMember {
     mirror: Mirror,
     facts: watch::Sender<Facts>,
     node: watch::Sender<Option<NodeId>>,
-}
-
-/// What a node can be asked and told while it runs. Clones are the same node's.
-#[derive(Debug, Clone)]
-pub struct ClusterHandle {
-    context: Arc<Context>,
-    facts: watch::Sender<Facts>,
-    view: View,
-    node: watch::Receiver<Option<NodeId>>,
-}
-
-impl ClusterHandle {
-    /// Under which incarnation the node is registered, while it is.
-    pub fn node(&self) -> Option<NodeId> {
-        *self.node.borrow()
-    }
-
-    /// Changes the node's part of the slots. Less of it sheds slots slowly, 0 all of them.
-    pub fn set_weight(&self, weight: u32) {
-        self.change(|facts| facts.weight = weight);
-    }
-
-    /// Says how busy the node is.
-    pub fn set_load(&self, load: NodeLoad) {
-        self.change(|facts| facts.load = load);
-    }
-
-    /// Has the node hand everything over and leave, as if its run had been asked to stop.
-    pub fn drain(&self) {
-        self.change(|facts| facts.draining = true);
-    }
-
-    /// Asks any node of the cluster to hand everything over and leave; returns once that is stored.
-    pub async fn drain_node(&self, node: NodeId) -> Result<()> {
-        let (context, operation) = (&self.context, "drain_node");
-        let found = context.timed("get", context.lease.get(&keys::node(node))).await?;
-        let Some(lease) = found.and_then(|entry| entry.lease) else {
-            return Err(Error::new(ErrorKind::NotFound, operation).detail("there is no such node"));
-        };
-        // Bound to that node's lease, so that nothing is left once it is gone.
-        let write = Write::new(keys::drain(node), "").lease(lease);
-        context.timed("write", context.lease.write(write)).await.map(drop)
-    }
-
-    /// The cluster as its store has it now.
-    pub async fn read(&self) -> Result<ClusterView> {
-        let context = &self.context;
-        context.timed("cluster", ClusterView::read(&*context.lease)).await
-    }
-
-    /// Says something to all nodes that take part, this one among them.
-    pub(crate) async fn tell(&self, said: String) -> Result<()> {
-        let write = Write::new(keys::NEWS, said);
-        self.context.timed("tell", self.context.lease.write(write)).await.map(drop)
-    }
-
-    /// What the node may be used for.
-    pub fn roles(&self) -> Roles {
-        self.context.settings.roles
-    }
-
-    /// The cluster as far as this node has read.
-    pub fn view(&self) -> ClusterView {
-        ClusterView::of(&self.view.borrow())
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Facts)) {
-        self.facts.send_if_modified(|facts| {
-            let before = *facts;
-            change(facts);
-            *facts != before
-        });
-    }
 }
 
 /// How a registration ended.
@@ -122,19 +52,17 @@ impl ClusterMember {
         seed: u64,
     ) -> Result<(Self, ClusterHandle)> {
         settings.check().map_err(|invalid| Error::invalid("join_cluster", invalid))?;
-        let facts = Facts { weight: settings.weight, draining: false, load: NodeLoad::default() };
+        let (weight, load) = (settings.weight, NodeLoad::default());
+        let facts = Facts { weight, kept: 100, draining: false, load };
         let member = Self {
             context: Arc::new(Context::new(lease, repository, clock, settings, seed)),
             mirror: Mirror::new(),
             facts: watch::Sender::new(facts),
             node: watch::Sender::new(None),
         };
-        let handle = ClusterHandle {
-            context: Arc::clone(&member.context),
-            facts: member.facts.clone(),
-            view: member.mirror.view(),
-            node: member.node.subscribe(),
-        };
+        let (context, facts) = (Arc::clone(&member.context), member.facts.clone());
+        let handle =
+            ClusterHandle::new(context, facts, member.mirror.view(), member.node.subscribe());
         Ok((member, handle))
     }
 
@@ -143,12 +71,17 @@ impl ClusterMember {
         self.mirror.news()
     }
 
+    /// Hears when there is another leader.
+    pub(crate) fn elections(&self) -> Elections {
+        Elections::new(self.mirror.view())
+    }
+
     pub(crate) fn settings(&self) -> ClusterSettings {
         self.context.settings.clone()
     }
 
-    /// Takes part until `stop`, [`ClusterHandle::drain`] or [`ClusterHandle::drain_node`]: then hands everything over and leaves.
-    /// Whoever takes the changes stops working when the channel closes. Dropping the future is
+    /// Takes part until `stop`, [`ClusterHandle::drain`] or [`ClusterHandle::drain_node`]: then hands
+    /// everything over and leaves. Whoever takes the changes stops working when the channel closes. Dropping the future is
     /// what a crash is: others take over once the lease has lapsed.
     pub async fn run(self, changes: mpsc::Sender<SlotChange>, stop: impl Future<Output = ()>) {
         let mut drained = self.facts.subscribe();
@@ -173,6 +106,8 @@ impl ClusterMember {
             biased;
             () = self.live(&changes, stopping) => {}
             () = self.mirror.follow(&self.context) => {}
+            () = shed(&self.context, &self.facts) => {}
+            () = meter::show(self.mirror.view(), self.node.subscribe()) => {}
             () = stop => {}
         }
         self.node.send_replace(None);
@@ -191,14 +126,20 @@ impl ClusterMember {
             match registered {
                 Ok(registration) => {
                     let started = self.context.monotonic();
-                    info!(node = %registration.id, "joined the cluster");
-                    self.node.send_replace(Some(registration.id));
-                    let end = self.serve(&registration, changes, &mut stopping).await;
+                    let node = registration.id;
+                    info!(%node, "joined the cluster");
+                    meter::joined();
+                    self.node.send_replace(Some(node));
+                    let span = info_span!(parent: None, observe::MEMBER, %node);
+                    let serve = self.serve(&registration, changes, &mut stopping);
+                    let end = serve.instrument(span).await;
                     self.node.send_replace(None);
                     if matches!(end, End::Left) {
-                        info!(node = %registration.id, "left the cluster");
+                        info!(%node, "left the cluster");
                         return;
                     }
+                    warn!(%node, "lost its place in the cluster, will join again");
+                    meter::lost();
                     let lasted = self.context.monotonic().saturating_sub(started);
                     failures = if lasted < self.context.settings.ttl { failures + 1 } else { 1 };
                 }

@@ -20,6 +20,12 @@
 //! anything any more. All this rests on clocks that run at about the same speed (a quarter apart at
 //! most), not on clocks that show the same time. Should even that fail, epochs fence what is stored.
 //!
+//! # Load
+//! A node says how busy it is ([`ClusterHandle::set_load`]; a Flare's runtime does) and, unless
+//! [`ClusterSettings::shed_load`] is off, lowers its own weight after a minute of overload: by a quarter at
+//! a time, at most to a quarter, and back in steps after long calm (`shedding`). The plan follows as
+//! it follows any weight: a few slots at a time, and not at all within a tenth.
+//!
 //! # What it costs
 //! Whatever a node has to say to all of them is one write of one key, heard by their watches. Besides,
 //! per node a keep-alive and a read of the plan a few times per lease; a write of its record when
@@ -30,27 +36,35 @@
 mod assignment;
 mod context;
 mod election;
+mod elections;
 mod follow;
+mod handle;
 mod handover;
 mod held;
 mod keys;
 mod leader;
 mod member;
+mod meter;
 mod mirror;
+mod moves;
 mod news;
 mod plan;
 mod record;
 mod registry;
 mod runner;
 mod settings;
+mod shed;
+mod shedding;
 mod state;
 mod trust;
 mod view;
 
+pub(crate) use elections::Elections;
 pub(crate) use news::{Listener, News};
 
 pub use assignment::{Worker, assign};
-pub use member::{ClusterHandle, ClusterMember};
+pub use handle::{ClusterHandle, Standing};
+pub use member::ClusterMember;
 pub use plan::{Plan, SlotState};
 pub use record::{NodeLoad, NodeRecord, Roles};
 pub use runner::SlotChange;

@@ -23,8 +23,12 @@ pub struct NodeRecord {
     pub version: String,
     /// What it may be used for.
     pub roles: Roles,
-    /// Its part of the slots, in relation to the others' weights.
+    /// Its part of the slots, in relation to the others' weights: what it was given, less what it has
+    /// shed.
     pub weight: u32,
+    /// How much of its weight it has shed for being overloaded, in percent.
+    #[serde(default)]
+    pub shed_percent: u32,
     /// Whether it is about to leave.
     pub draining: bool,
     /// How busy it is, rounded.
@@ -73,7 +77,8 @@ pub struct NodeLoad {
     pub lanes: u64,
     /// Requests in flight.
     pub in_flight: u64,
-    /// How much of its processors' time it uses, in percent.
+    /// How much of what it can do it does, in percent: at 100 something waits. A Flare says here which
+    /// part of its places for requests is taken, or how late its timers ring if that is more.
     pub busy_percent: u64,
 }
 
@@ -107,6 +112,7 @@ impl NodeRecord {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             roles,
             weight,
+            shed_percent: 0,
             draining: false,
             load: NodeLoad::default(),
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),

@@ -20,9 +20,28 @@ use crate::port::{Expect, LeaseId, StoreRevision, Write, Written};
 /// What a node may change about itself while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
+    /// What the host gave it.
     pub(crate) weight: u32,
+    /// How much of it the node keeps, in percent.
+    pub(crate) kept: u32,
     pub(crate) draining: bool,
     pub(crate) load: NodeLoad,
+}
+
+impl Facts {
+    /// What is left of the weight. Shedding leaves something of everything.
+    pub(crate) fn kept_weight(&self) -> u32 {
+        let kept = u64::from(self.weight) * u64::from(self.kept.min(100)) / 100;
+        // No more than the weight was.
+        u32::try_from(kept).unwrap_or(self.weight).max(self.weight.min(1))
+    }
+
+    /// Says it in the node's record; all but its load, which may wait.
+    fn tell(&self, record: &mut NodeRecord) {
+        record.weight = self.kept_weight();
+        record.shed_percent = 100 - self.kept.min(100);
+        record.draining = self.draining;
+    }
 }
 
 /// A node's place in the cluster, for as long as its lease lives.
@@ -47,7 +66,7 @@ impl Registration {
         let trust = Trust::new(&grant, asked, settings.slots);
         let name = settings.name.clone();
         let mut record = NodeRecord::new(name, settings.roles, facts.weight, grant.ttl);
-        record.draining = facts.draining;
+        facts.tell(&mut record);
         record.load = facts.load.rounded();
         let write = Write::new(keys::node(id), record.encode()?).lease(grant.id);
         let write = write.expect(Expect::Absent);
@@ -82,7 +101,7 @@ impl Registration {
         loop {
             let left = self.trust.node_left(&*context.clock);
             if left.is_zero() {
-                warn!(node = %self.id, "the lease may have lapsed");
+                warn!(node = %self.id, "the lease may have lapsed: what is not certain is lost");
                 return;
             }
             // Three tries fit into what is left, whatever fails.
@@ -144,8 +163,7 @@ impl Registration {
             let now = context.monotonic();
             let wanted = *facts.borrow_and_update();
             let mut record = stored.clone();
-            record.weight = wanted.weight;
-            record.draining = wanted.draining;
+            wanted.tell(&mut record);
             let urgent = record != stored;
             record.load = wanted.load.rounded();
             if urgent || (record != stored && load_at <= now) {

@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::context::Context;
 use super::follow::{Follower, Order};
 use super::held::Held;
 use super::keys;
+use super::meter::{self, Change};
 use super::mirror::View;
 use super::registry::Registration;
 use super::state::StoredPlan;
@@ -174,6 +175,8 @@ impl<'a> Runner<'a> {
         if slots.is_empty() {
             return false;
         }
+        warn!(slots = slots.len(), "all slots are lost with the registration");
+        meter::slots_changed(Change::Lost, slots.len());
         // Whoever does not listen any more works nothing.
         if self.changes.send(SlotChange::Lost { slots }).await.is_err() {
             debug!("nobody to tell that all slots are lost");
@@ -242,6 +245,8 @@ impl<'a> Runner<'a> {
             Order::Drop(slots) => {
                 slots.iter().for_each(|slot| trust.close(*slot));
                 dropped.clone_from(&slots);
+                warn!(slots = slots.len(), "slots are not this node's any more: dropped");
+                meter::slots_changed(Change::Lost, slots.len());
                 SlotChange::Lost { slots }
             }
             Order::Release { slots, until } => {
@@ -253,11 +258,14 @@ impl<'a> Runner<'a> {
                     let _ = drained.await;
                     released
                 }));
+                info!(slots = slots.len(), "is to give slots up");
                 SlotChange::Release { slots, until, done }
             }
             Order::Grant { slots, tenure } => {
                 slots.iter().for_each(|slot| trust.open(*slot));
                 self.believed.extend(&slots);
+                info!(slots = slots.len(), epoch = tenure.epoch.get(), "was granted slots");
+                meter::slots_changed(Change::Granted, slots.len());
                 SlotChange::Granted { slots, tenure, trust: trust.clone() }
             }
         };
@@ -268,10 +276,13 @@ impl<'a> Runner<'a> {
     }
 
     fn released(&mut self, slots: &[(u32, Epoch)]) {
-        for slot in self.follower.done(slots) {
-            self.registration.trust.close(slot);
-            self.believed.remove(&slot);
+        let released = self.follower.done(slots);
+        for slot in &released {
+            self.registration.trust.close(*slot);
+            self.believed.remove(slot);
         }
+        info!(slots = released.len(), "has given slots up");
+        meter::slots_changed(Change::Released, released.len());
     }
 
     /// Tells the leader what was given up, if it does not know.

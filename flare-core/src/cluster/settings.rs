@@ -6,7 +6,7 @@ use super::record::Roles;
 use crate::model::Invalid;
 
 /// How a node takes part in a cluster. All nodes of a cluster should agree on all but `name`,
-/// `roles` and `weight`; on `slots` they must.
+/// `roles`, `weight` and `shed_load`; on `slots` they must.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterSettings {
@@ -37,6 +37,10 @@ pub struct ClusterSettings {
     pub drain_limit: Duration,
     /// How often a node's load is published, if it changed.
     pub publish_every: Duration,
+    /// Whether the node lowers its own weight while it is overloaded: by a quarter after a minute of
+    /// it, at most to a quarter, and back in steps after long calm. A host that knows better turns it
+    /// off and sets the weight itself ([`ClusterHandle::set_weight`](super::ClusterHandle::set_weight)).
+    pub shed_load: bool,
     /// How often all keys are read again, for a watch may have gone silent.
     pub sweep_every: Duration,
 }
@@ -56,6 +60,7 @@ impl Default for ClusterSettings {
             hand_over_limit: Duration::from_secs(30),
             drain_limit: Duration::from_secs(15),
             publish_every: Duration::from_secs(10),
+            shed_load: true,
             sweep_every: Duration::from_secs(60),
         }
     }

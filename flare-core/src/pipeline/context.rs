@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::event::Events;
 use super::herald::Herald;
+use super::lane::Places;
 use super::progress::{Progress, Pulse};
 use super::restore::Restorer;
 use super::settings::Settings;
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     /// Slots that lanes are hashed onto.
     pub(crate) slots: u32,
     pub(crate) restorer: Restorer,
+    /// Places among all requests of this runtime.
+    pub(crate) places: Places,
     /// Tells other runtimes of subscriptions, where there may be any.
     pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
@@ -58,6 +61,7 @@ impl Context {
             lease,
             delivery,
             clock,
+            places: Places::new(&settings),
             settings,
             events: Events::new(),
             ids,

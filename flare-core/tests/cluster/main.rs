@@ -1,6 +1,6 @@
 //! Several nodes of a cluster in one thread, on a manual clock and memory stores: what they do when
 //! nodes join, leave, die, freeze or are cut off, one thing at a time (`scenarios`, `leaving`,
-//! `costs`) and all at once in seeded histories. Looked at after every step: no slot is worked by
+//! `shedding`, `clocks`, `costs`) and all at once in seeded histories. Looked at after every step: no slot is worked by
 //! two nodes, and epochs only rise.
 //!
 //! A failing history prints its seed. Replay it with
@@ -15,6 +15,7 @@ mod gate;
 mod histories;
 mod leaving;
 mod scenarios;
+mod shedding;
 mod stores;
 mod worker;
 mod world;

@@ -59,7 +59,8 @@ impl Runs {
 
     /// What nodes agree by.
     pub(crate) fn lease(&self, memory: &MemoryBackend) -> Arc<dyn Lease> {
-        Arc::new(Observed { inner: memory.lease(), seen: Arc::clone(&self.seen) })
+        let (inner, seen) = (memory.lease(), Arc::clone(&self.seen));
+        Arc::new(Observed { inner, seen, deaf: Arc::default() })
     }
 
     fn reap(&mut self) {

@@ -35,6 +35,7 @@ struct Shared {
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) node: String,
+    pub(crate) subscription: SubscriptionId,
     pub(crate) revision: i64,
 }
 
@@ -57,6 +58,11 @@ impl Hosts {
         let shared = self.shared.lock().unwrap();
         assert!(shared.broken.is_empty(), "{:#?}", shared.broken);
         shared.told.clone()
+    }
+
+    /// How many requests there were for a subscription.
+    pub(crate) fn told_to(&self, subscription: SubscriptionId) -> usize {
+        self.told().iter().filter(|told| told.subscription == subscription).count()
     }
 
     /// How many of a node's requests are under way.
@@ -98,9 +104,11 @@ impl Delivery for Hosts {
             if let Some(other) = shared.in_flight.insert(key.clone(), self.node.clone()) {
                 shared.broken.push(format!("P2: {other} and {} send {key:?}", self.node));
             }
-            shared
-                .told
-                .push(Told { node: self.node.clone(), revision: request.version.revision().get() });
+            shared.told.push(Told {
+                node: self.node.clone(),
+                subscription: request.subscription,
+                revision: request.version.revision().get(),
+            });
             shared.takes
         };
         let _under_way = UnderWay(self, key);

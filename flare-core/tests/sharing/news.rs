@@ -2,9 +2,11 @@
 //! node that works it within a second, without a message that would say so.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flare_core::model::SubscriptionSpec;
+use flare_core::port::{Expect, Lease};
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue};
 
 use crate::world::{World, secs};
@@ -53,4 +55,28 @@ fn news_arrive_by_watch_alone() {
 fn news_that_fell_between_two_watches_are_looked_for() {
     // Whatever happens, every watch breaks off instead of showing it.
     tells(&deaf(21, 1.0));
+}
+
+#[test]
+fn news_that_nobody_heard_are_found_when_there_is_another_leader() {
+    let world = deaf(22, 0.0);
+    let users = world.users("a");
+    world.subscribe("b", &users, 6);
+    world.until(WITHIN, |world| world.lanes() == 6);
+    world.deaf.store(true, Ordering::Relaxed);
+    for client in 0..6 {
+        let spec = SubscriptionSpec::post(format!("http://unheard-{client}.example/{{id}}"));
+        world.ask(world.flare("b").create_subscription(&users.id, spec)).unwrap();
+    }
+    world.pass(secs(1));
+    world.deaf.store(false, Ordering::Relaxed);
+    // What is shown after it hides it for good, from whoever only looks for what is newer.
+    ["a", "b", "c"].iter().for_each(|name| world.flare(name).member().unwrap().set_weight(101));
+    world.pass(secs(100));
+    assert_eq!(world.lanes(), 6, "lost: the sweep that comes by itself is minutes away");
+    let (before, works) = (world.view("a").leader, world.view("a").plan);
+    world.ask(world.memory.lease().delete("cluster/leader", Expect::Anything)).unwrap();
+    world.until(secs(6), |world| world.lanes() == 12);
+    assert!(before.is_some() && world.view("a").leader.is_some());
+    assert_eq!(world.view("a").plan, works, "no slot moved, which would have had the same effect");
 }

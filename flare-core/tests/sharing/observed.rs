@@ -1,6 +1,7 @@
 //! Takes a coordination store; gives the same one, and remembers whom its plan has work which slot.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use flare_core::port::{
     Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
     Written,
 };
+use futures::StreamExt;
 
 /// Who works what, as it is stored at this moment.
 #[derive(Debug, Default)]
@@ -42,6 +44,8 @@ fn slot_of(id: SubscriptionId, slots: usize) -> usize {
 pub(crate) struct Observed {
     pub(crate) inner: Arc<dyn Lease>,
     pub(crate) seen: Arc<Mutex<Seen>>,
+    /// While set, watches show no news.
+    pub(crate) deaf: Arc<AtomicBool>,
 }
 
 impl Observed {
@@ -92,6 +96,11 @@ impl Lease for Observed {
     }
 
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
-        self.inner.watch(prefix, from)
+        let deaf = Arc::clone(&self.deaf);
+        let heard = move |event: &Result<KeyEvent>| {
+            let news = event.as_ref().is_ok_and(|event| event.key == "cluster/news");
+            std::future::ready(!(news && deaf.load(Ordering::Relaxed)))
+        };
+        self.inner.watch(prefix, from).filter(heard).boxed()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::cluster::{ClusterSettings, Health, Roles};
+use flare_core::cluster::{ClusterSettings, Health, NodeRecord, Roles, Standing};
 use flare_core::{ErrorKind, Flare};
 
 use crate::world::{SLOTS, TTL, World, secs};
@@ -46,7 +46,7 @@ fn without_a_cluster_there_is_none_to_be_asked_about() {
     let (flare, _runtime) = builder.build().unwrap();
     let error = world.ask(flare.cluster()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(flare.member().is_none());
+    assert!(flare.member().is_none() && flare.node().standing.is_none());
 }
 
 #[test]
@@ -105,6 +105,7 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     world.pass(secs(1));
     assert_eq!(world.view("c").health, Health::Yellow);
     assert!(world.hosts.in_flight("b") > 0, "what is in flight may finish");
+    assert_eq!(world.flare("b").node().standing, Some(Standing::Leaving));
     world.until(secs(20), |world| world.view("c").nodes.len() == 2);
     assert_eq!(world.told(1).len(), CLIENTS as usize, "nothing was sent again");
     assert_eq!(world.view("c").health, Health::Green);
@@ -112,6 +113,8 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     world.until(secs(5), all_told(2));
     assert!(!world.tellers(2).contains("b"));
     assert!(!world.nodes["b"].has_ended(), "it goes on taking documents");
+    let standing = |name: &str| world.flare(name).node().standing;
+    assert_eq!([standing("a"), standing("b")], [Some(Standing::Member), Some(Standing::Left)]);
     let error = world.ask(world.flare("a").drain_node(&b)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     // One that is asked to end does the same, and ends.
@@ -188,4 +191,96 @@ fn a_node_with_another_number_of_slots_works_nothing() {
     world.pass(secs(30));
     assert_eq!(world.tellers(1).into_iter().collect::<Vec<_>>(), ["a"]);
     assert_eq!(world.nodes["b"].flare.node().lanes, 0);
+}
+
+#[test]
+fn a_node_that_may_not_lead_works_and_takes_documents_with_a_leader_and_without() {
+    let mut world = World::new(10);
+    world.start_as("b", |_, cluster| cluster.roles = Roles::NOT_ELIGIBLE);
+    world.pass(secs(30));
+    assert_eq!((world.view("b").leader, world.view("b").health), (None, Health::Red));
+    world.start("a");
+    world.rest();
+    let users = world.users("b");
+    world.subscribe("b", &users, CLIENTS);
+    world.put("b", 1, 1).unwrap();
+    world.until(secs(5), all_told(1));
+    assert_eq!(world.tellers(1).len(), 2);
+    assert_eq!(world.view("b").leader, world.flare("a").member().unwrap().node());
+    // Without a leader nobody takes over what the other had, and it works on what it has.
+    world.kill("a");
+    world.pass(secs(30));
+    assert_eq!((world.view("b").leader, world.view("b").health), (None, Health::Red));
+    world.put("b", 1, 2).unwrap();
+    world.pass(secs(10));
+    let told = world.told(2).len();
+    assert!(0 < told && told < CLIENTS as usize, "{told}");
+    world.start("c");
+    world.until(secs(30), all_told(2));
+    assert_eq!(world.view("b").leader, world.flare("c").member().unwrap().node());
+}
+
+fn record(world: &World, name: &str) -> NodeRecord {
+    let mut records = world.view(name).nodes.into_iter().filter_map(|node| node.record);
+    (*records.find(|record| record.name == name).unwrap()).clone()
+}
+
+#[test]
+fn a_node_says_how_busy_it_is_and_gives_slots_away_while_it_is_too_much() {
+    let mut world = World::new(12);
+    world.start_as("small", |settings, _| {
+        (settings.in_flight_limit, settings.young_limit) = (8, 8);
+    });
+    world.start("large");
+    world.rest();
+    let users = world.users("large");
+    world.subscribe("large", &users, CLIENTS);
+    world.pass(secs(30));
+    let lanes = world.flare("small").node().lanes as u64;
+    let idle = record(&world, "small");
+    assert_eq!((idle.load.lanes, idle.load.busy_percent, idle.weight), (lanes, 0, 100));
+    assert!(lanes > 8, "more than it may have in flight: {lanes}");
+
+    let slots = |world: &World| {
+        let view = world.view("large");
+        let small = world.flare("small").member().unwrap().node();
+        view.nodes.iter().find(|node| Some(node.id) == small).map(|node| node.slots)
+    };
+    let before = slots(&world);
+    world.hosts.take(secs(19));
+    for revision in 1..=15 {
+        world.put("large", 1, revision).unwrap();
+        world.pass(secs(20));
+    }
+    let (small, large) = (record(&world, "small"), record(&world, "large"));
+    assert!(small.weight < 100 && small.shed_percent > 0, "{small:?}");
+    assert!(slots(&world) < before, "{:?} of {before:?}", slots(&world));
+    assert_eq!((large.weight, large.shed_percent), (100, 0), "{large:?}");
+    assert!(large.load.in_flight > 4 && large.load.busy_percent < 20, "{large:?}");
+}
+
+#[test]
+fn every_node_answers_with_the_same_figures_within_a_second_of_the_last_request() {
+    let world = World::of(&["a", "b", "c"], 13);
+    let users = world.users("a");
+    let clients = world.subscribe("a", &users, CLIENTS);
+    world.pass(secs(2));
+    for revision in 1..=20 {
+        world.put("b", 1, revision).unwrap();
+        world.pass(Duration::from_millis(150));
+    }
+    // Documents that changed again within the time of one round may be told once.
+    world.pass(secs(1));
+    let mut workers = std::collections::BTreeSet::new();
+    for client in &clients {
+        let status =
+            |name: &str| world.ask(world.flare(name).subscription_status(&client.id)).unwrap();
+        let report = status("a");
+        let told = world.hosts.told_to(client.id);
+        assert_eq!((report.delivered, report.failed, report.in_flight), (told as u64, 0, 0));
+        assert!(report.delivered > 0);
+        assert_eq!((status("b"), status("c")), (report.clone(), report.clone()));
+        workers.extend(report.node);
+    }
+    assert_eq!(workers.len(), 3, "each of them answers for lanes it does not work");
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub(crate) struct World {
     pub(crate) queue: Arc<dyn Queue>,
     /// And what they agree by.
     pub(crate) lease: Arc<dyn Lease>,
+    /// While set, no watch shows what nodes say to all of them.
+    pub(crate) deaf: Arc<AtomicBool>,
     seen: Arc<Mutex<Seen>>,
     seed: u64,
 }
@@ -53,7 +56,7 @@ impl World {
         let hosts = Hosts::new(clock.clone(), Arc::clone(&seen));
         let (queue, lease) = (memory.queue(), memory.lease());
         let (nodes, seed) = (BTreeMap::new(), seed * 1_000);
-        Self { clock, memory, hosts, nodes, queue, lease, seen, seed }
+        Self { clock, memory, hosts, nodes, queue, lease, deaf: Arc::default(), seen, seed }
     }
 
     /// Nodes that have come to share all slots.
@@ -88,7 +91,8 @@ impl World {
         cluster.hand_over_limit = secs(16);
         cluster.drain_limit = secs(12);
         change(&mut settings, &mut cluster);
-        let lease = Observed { inner: Arc::clone(&self.lease), seen: Arc::clone(&self.seen) };
+        let (seen, deaf) = (Arc::clone(&self.seen), Arc::clone(&self.deaf));
+        let lease = Observed { inner: Arc::clone(&self.lease), seen, deaf };
         let backend =
             Backend::new(self.memory.repository(), Arc::clone(&self.queue), Arc::new(lease));
         let (flare, runtime) = Flare::builder(backend)

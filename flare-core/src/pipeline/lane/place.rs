@@ -22,7 +22,18 @@ const SHARE: usize = 8;
 pub(crate) struct Places {
     all: Arc<Semaphore>,
     young: Arc<Semaphore>,
+    /// How many there are of each.
+    limits: (usize, usize),
     most: usize,
+}
+
+/// How much of the places is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Requests under way, or about to be.
+    pub(crate) in_flight: u64,
+    /// The part of all places, or of those of young requests if that is more.
+    pub(crate) percent: u64,
 }
 
 impl Places {
@@ -31,6 +42,7 @@ impl Places {
         Self {
             all: Arc::new(Semaphore::new(in_flight_limit)),
             young: Arc::new(Semaphore::new(young_limit)),
+            limits: (in_flight_limit, young_limit),
             most: (in_flight_limit.min(young_limit) / SHARE).max(1),
         }
     }
@@ -61,6 +73,16 @@ impl Places {
         let count = if all.is_some() { count } else { 1 };
         let young = self.young.acquire_many_owned(count).await.ok()?;
         Some(Held(Place { all, young }))
+    }
+
+    /// How much of it is taken.
+    pub(crate) fn usage(&self) -> Usage {
+        let taken = |all: usize, free: usize| all.saturating_sub(free);
+        let all = taken(self.limits.0, self.all.available_permits());
+        let young = taken(self.limits.1, self.young.available_permits());
+        let percent = |taken: usize, of: usize| taken as u64 * 100 / of.max(1) as u64;
+        let percent = percent(all, self.limits.0).max(percent(young, self.limits.1));
+        Usage { in_flight: all as u64, percent }
     }
 
     fn count(&self, wanted: usize) -> u32 {
@@ -131,8 +153,10 @@ mod tests {
         let mut first = one(&places).unwrap().hold(pending::<()>(), ready(())).boxed();
         assert!(one(&places).is_none(), "the first is young");
         assert!(first.as_mut().now_or_never().is_none());
+        assert_eq!(places.usage(), Usage { in_flight: 1, percent: 50 }, "one of two, none young");
         let second = one(&places).unwrap();
         assert!(one(&places).is_none(), "two are under way");
+        assert_eq!(places.usage(), Usage { in_flight: 2, percent: 100 });
         drop(first);
         assert!(one(&places).is_none(), "the second is young");
         drop(second);

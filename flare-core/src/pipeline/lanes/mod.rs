@@ -85,7 +85,7 @@ impl Lanes {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (tell, news) = mpsc::channel(NEWS);
         Self {
-            places: Places::new(&context.settings),
+            places: context.places.clone(),
             context,
             directory: Arc::default(),
             slots: BTreeMap::new(),
