@@ -59,6 +59,8 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         serve,
         routes::cluster::health,
         routes::cluster::nodes,
+        routes::cluster::slots,
+        routes::cluster::drain,
         routes::resources::list,
         routes::resources::create,
         routes::resources::read,
@@ -148,7 +150,9 @@ fn complete(operation: &mut Operation) {
             answer.content.entry("application/json".to_owned()).or_insert(RefOr::T(content));
         }
     }
-    let optional = operation.tags.iter().flatten().any(|tag| tag == "operations");
+    // What is asked of something that exists takes no body as well.
+    let asks = |tag: &String| tag == "operations" || tag == "cluster";
+    let optional = operation.tags.iter().flatten().any(asks);
     if let (true, Some(RefOr::T(body))) = (optional, &mut operation.request_body) {
         body.required = Some(Required::False);
     }

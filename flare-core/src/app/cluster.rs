@@ -1,6 +1,8 @@
 //! Takes questions about the cluster a Flare is part of; gives answers from the coordination store,
 //! the same from every node.
 
+use tracing::debug;
+
 use super::flare::Flare;
 use crate::cluster::{ClusterHandle, ClusterView};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,6 +13,21 @@ impl Flare {
     /// whether or not its runtime runs. Not found, if this Flare is part of no cluster.
     pub async fn cluster(&self) -> Result<ClusterView> {
         self.membership("cluster")?.read().await
+    }
+
+    /// The cluster as this node sees it: while it takes part it follows all changes, so that nothing
+    /// has to be asked of the store. Else the store is asked and, where that fails, what was last
+    /// seen is the answer. Nothing, if this Flare is part of no cluster.
+    pub async fn cluster_seen(&self) -> Option<ClusterView> {
+        let handle = self.cluster_handle()?;
+        let seen = handle.view();
+        if handle.node().is_some() && !seen.nodes.is_empty() {
+            return Some(seen);
+        }
+        Some(handle.read().await.unwrap_or_else(|error| {
+            debug!(?error, "the cluster cannot be read, its last state is shown");
+            seen
+        }))
     }
 
     /// Asks a node of the cluster to hand all its slots over and leave; returns once that is

@@ -11,7 +11,8 @@ use crate::pipeline::LoopReport;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReport {
-    /// What it is known by, fresh for every start.
+    /// What it is known by, fresh for every start; in a cluster, also whenever it had to register
+    /// again.
     pub id: NodeId,
     /// When it was built.
     pub started_at: Timestamp,
@@ -24,6 +25,8 @@ pub struct NodeReport {
     pub standing: Option<Standing>,
     /// Lanes it works.
     pub lanes: usize,
+    /// Slots that all lanes are hashed onto, whoever works them.
+    pub slots: u32,
     /// What its loops do, by name.
     pub loops: Vec<LoopReport>,
 }
@@ -39,13 +42,15 @@ impl Flare {
     /// What this handle's runtime is doing.
     pub fn node(&self) -> NodeReport {
         let context = self.context();
+        let registered = self.member().and_then(ClusterHandle::node);
         NodeReport {
-            id: context.node,
+            id: registered.unwrap_or(context.node),
             started_at: context.started_at,
             now: context.now(),
             running: context.progress.is_running(),
             standing: self.member().map(ClusterHandle::standing),
             lanes: context.progress.lanes(),
+            slots: context.slots,
             loops: context.progress.loops(),
         }
     }

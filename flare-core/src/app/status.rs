@@ -25,7 +25,13 @@ impl Flare {
         let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
         let queue = context.queue_of(LaneId::new(subscription.id, 0));
         let counted = Counted { spreading, pending, dead_letters };
-        Ok(report(&subscription, &counted, &lanes, queue.to_string(), context.now()))
+        let mut report = report(&subscription, &counted, &lanes, queue.to_string(), context.now());
+        // Whoever works the slot now may not have stored anything of the lane yet.
+        if let Some(cluster) = self.cluster_seen().await {
+            let worker = cluster.worker(context.slot(subscription.id));
+            report.node = worker.map(|node| node.to_string());
+        }
+        Ok(report)
     }
 }
 

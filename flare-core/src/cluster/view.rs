@@ -102,6 +102,13 @@ impl ClusterView {
         Self { health, leader, nodes, plan, unassigned, moving }
     }
 
+    /// Who works a slot, if that node is there: one that is gone works nothing, even if no leader
+    /// has said so yet.
+    pub fn worker(&self, slot: u32) -> Option<NodeId> {
+        let (worker, _) = self.slot(slot)?.worker()?;
+        self.nodes.iter().any(|node| node.id == worker).then_some(worker)
+    }
+
     /// The owner of a slot and its state; nothing for a slot that does not exist.
     pub fn slot(&self, slot: u32) -> Option<&SlotState> {
         self.plan.as_ref()?.slots.get(slot as usize)
@@ -156,6 +163,7 @@ mod tests {
 
         let view = ClusterView::of(&state(vec![owned(9), owned(2), SlotState::Free]));
         assert_eq!((view.health, view.unassigned), (Health::Red, 2));
+        assert_eq!([0, 1, 2, 3].map(|slot| view.worker(slot)), [None, Some(id(2)), None, None]);
         assert_eq!(ClusterView::of(&State { plan: None, ..green }).health, Health::Red);
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use flare_core::model::{ResourceId, SubscriptionId};
+use flare_core::model::{NodeId, ResourceId, SubscriptionId};
 
 use crate::problem::Problem;
 
@@ -21,6 +21,18 @@ impl<S: Send + Sync> FromRequestParts<S> for ResourceOnly {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let named = parameters(parts, state).await?;
         Ok(Self(id(&named, "rid", "resource")?))
+    }
+}
+
+/// The `{id}` of a path, where it is a node's.
+pub(crate) struct NodeOnly(pub(crate) NodeId);
+
+impl<S: Send + Sync> FromRequestParts<S> for NodeOnly {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let named = parameters(parts, state).await?;
+        Ok(Self(id(&named, "id", "node")?))
     }
 }
 

@@ -8,5 +8,5 @@ mod page;
 
 pub(crate) use body::{JsonBody, Operation, parse};
 pub(crate) use etag::{IfMatch, etag};
-pub(crate) use ids::{Ids, ResourceOnly};
+pub(crate) use ids::{Ids, NodeOnly, ResourceOnly};
 pub(crate) use page::{MAX_LIMIT, NoQuery, Paging};

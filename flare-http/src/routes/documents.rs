@@ -1,6 +1,8 @@
 //! Takes requests about documents; gives what the handle says. The document's URL is the rest of
 //! the request's own path, which nobody may have tidied up before.
 
+use std::time::Duration;
+
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::IntoResponse;
@@ -16,6 +18,8 @@ const CHANGE: HeaderName = HeaderName::from_static("flare-change");
 const REVISION: HeaderName = HeaderName::from_static("flare-revision");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const PREFIX: &str = "/documents/";
+/// How long to stay away from a node that takes no documents: another one does at once.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 
 /// Reads the newest version of a document.
 #[utoipa::path(get, operation_id = "readDocument", path = "/documents/{url}", tag = "documents", params(DocumentPath),
@@ -41,6 +45,7 @@ pub(crate) async fn put(
     JsonBody(body): JsonBody,
 ) -> Answer {
     let url = document_url(&uri)?;
+    ingests(&state)?;
     accepted(state.flare().put_traced(&url, body, trace(&headers)).await?)
 }
 
@@ -57,7 +62,20 @@ pub(crate) async fn delete(Shared(state): Shared<State>, uri: Uri, headers: Head
     let revision = headers.get(REVISION).map(|value| value.to_str()).transpose();
     let revision = revision
         .map_err(|_| Problem::invalid("Flare-Revision", "must be a revision as Flare shows it"))?;
+    ingests(&state)?;
     accepted(state.flare().delete_traced(&url, revision, trace(&headers)).await?)
+}
+
+/// Whether documents are taken here, and not only worked.
+fn ingests(state: &State) -> Result<(), Problem> {
+    match state.flare().member() {
+        Some(member) if !member.roles().ingests => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE)
+                .detail("this node takes no documents: hand them to another one of the cluster")
+                .retry_after(ELSEWHERE))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn accepted(change: DocumentChange) -> Answer {

@@ -37,6 +37,8 @@ where
         .route("/openapi.json", get(openapi::serve))
         .route("/cluster/health", get(cluster::health))
         .route("/cluster/nodes", get(cluster::nodes))
+        .route("/cluster/nodes/{id}/drain", post(cluster::drain))
+        .route("/cluster/slots", get(cluster::slots))
         .route("/resources", get(resources::list).post(resources::create))
         .route("/resources/{rid}", get(resources::read).delete(resources::delete))
         .route(

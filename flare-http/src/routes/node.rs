@@ -29,6 +29,7 @@ pub(crate) async fn about(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     responses((status = 200, description = "How it is doing", body = NodeStatus)))]
 pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let (node, now, options) = (state.flare().node(), state.now(), state.options());
+    let nodes = state.flare().cluster_seen().await.map_or(1, |seen| seen.nodes.len());
     let up = now - node.started_at;
     let shown = |report: &flare_core::pipeline::LoopReport| LoopView {
         name: report.name.to_string(),
@@ -43,7 +44,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
         uptime: format_duration(std::time::Duration::from_secs(up.as_secs())),
         node: node.id.to_string(),
         running: node.running,
-        nodes: 1,
+        nodes: nodes as u64,
         consumers: 0,
         lanes: node.lanes as u64,
         loops: node.loops.iter().map(shown).collect(),

@@ -3,8 +3,6 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::page::Pagination;
-
 /// Which program this is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct About {
@@ -35,10 +33,11 @@ pub(crate) struct NodeStatus {
     /// How long it has been up, such as `90s`.
     pub(crate) uptime: String,
     /// The id of this node.
+    #[schema(format = "uuid")]
     pub(crate) node: String,
     /// Whether its runtime runs.
     pub(crate) running: bool,
-    /// How many nodes are connected.
+    /// How many nodes are connected, as far as this one sees.
     pub(crate) nodes: u64,
     /// How many consumers it works.
     pub(crate) consumers: u64,
@@ -69,47 +68,4 @@ pub(crate) struct LoopView {
 pub(crate) struct Health {
     /// Always `ok`: anything else is an error.
     pub(crate) status: &'static str,
-}
-
-/// How the cluster is doing.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ClusterHealth {
-    pub(crate) status: Colour,
-    /// How many nodes are connected.
-    pub(crate) nodes: u64,
-    /// How many slots nobody works.
-    pub(crate) unassigned: u64,
-}
-
-/// Green: everything is worked. Yellow: some of it soon will be. Red: some of it is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(dead_code, reason = "a single node is never yellow")]
-pub(crate) enum Colour {
-    Green,
-    Yellow,
-    Red,
-}
-
-/// A page of nodes.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NodeList {
-    pub(crate) pagination: Pagination,
-    pub(crate) nodes: Vec<NodeView>,
-}
-
-/// One node of the cluster.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Node)]
-pub(crate) struct NodeView {
-    /// What it is known by; another one after every start.
-    pub(crate) id: String,
-    /// When it was started.
-    #[schema(format = DateTime)]
-    pub(crate) started_at: String,
-    /// Whether its runtime runs.
-    pub(crate) running: bool,
-    /// How many lanes it works.
-    pub(crate) lanes: u64,
 }

@@ -1,5 +1,8 @@
 //! The examples of the description do what it says they do.
 
+use flare_backend_memory::MemoryBackend;
+use flare_core::Flare;
+use flare_core::cluster::{ClusterHandle, ClusterSettings};
 use serde_json::Value;
 
 use crate::schema::Spec;
@@ -28,7 +31,14 @@ fn success(spec: &Spec, method: &str, path: &str) -> u16 {
 
 #[tokio::test]
 async fn every_example_gives_the_documented_status() {
-    let (server, spec) = (Server::start().await, Spec::load());
+    let builder = Flare::builder(MemoryBackend::new()).cluster(ClusterSettings::default());
+    let (server, spec) = (Server::on(builder, true, |api| api).await, Spec::load());
+    let node = loop {
+        match server.flare.member().and_then(ClusterHandle::node) {
+            Some(node) => break node.to_string(),
+            None => tokio::task::yield_now().await,
+        }
+    };
     let mut made = (String::new(), String::new());
     let mut tried = 0;
     for (method, path) in [
@@ -39,9 +49,11 @@ async fn every_example_gives_the_documented_status() {
         ("post", "/resources/{rid}/subscriptions/{id}/pause"),
         ("post", "/resources/{rid}/subscriptions/{id}/resume"),
         ("post", "/resources/{rid}/subscriptions/{id}/replay"),
+        ("post", "/cluster/nodes/{id}/drain"),
     ] {
         let url = &spec.0["paths"]["/documents/{url}"]["put"]["parameters"][0]["example"];
-        let real = path.replace("{rid}", &made.0).replace("{id}", &made.1);
+        let id = if path.starts_with("/cluster") { &node } else { &made.1 };
+        let real = path.replace("{rid}", &made.0).replace("{id}", id);
         let real = real.replace("{url}", url.as_str().unwrap());
         let body = example(&spec, method, path);
         let answer = server.call(&method.to_uppercase(), &real, Some(&body)).await;

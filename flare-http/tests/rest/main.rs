@@ -5,6 +5,7 @@
 
 mod abuse;
 mod auth;
+mod cluster;
 mod documents;
 mod examples;
 mod faults;
