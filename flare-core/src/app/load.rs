@@ -9,6 +9,8 @@ use crate::pipeline::context::Context;
 
 /// Looks for each figure that is told.
 const LOOKS: u32 = 5;
+/// However often it is told, looking costs next to nothing.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// A runtime whose timers ring this much too late has no time left for anything.
 const MUCH_TOO_LATE: Duration = Duration::from_millis(100);
 /// Changes no larger than this, or than a quarter, are not worth telling.
@@ -20,15 +22,16 @@ const SMALL: u64 = 4;
 /// the processor at work), and how late the timers ring. Each is 100 % when there is nothing left, so it
 /// says *overloaded* whether clients are slow, there is too much to do, or the machine is not there.
 pub(super) async fn publish_load(handle: ClusterHandle, context: Arc<Context>, every: Duration) {
+    let look_every = (every / LOOKS).max(SHORTEST);
     let mut told = NodeLoad::default();
     loop {
         let mut sum = Sum::default();
         for _ in 0..LOOKS {
             let before = context.clock.monotonic();
-            context.sleep(every / LOOKS).await;
+            context.sleep(look_every).await;
             let took = context.clock.monotonic().saturating_sub(before);
             let usage = context.places.usage();
-            let late = lateness(took.saturating_sub(every / LOOKS));
+            let late = lateness(took.saturating_sub(look_every));
             sum.add(usage.in_flight, usage.percent.max(late));
         }
         let load = sum.load(context.progress.lanes() as u64);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flare_core::cluster::NodeLoad;
 use flare_core::port::{Clock, Lease, Repository};
 use flare_testkit::{FaultPlan, FaultyLease, FaultyRepository};
 
@@ -98,7 +99,7 @@ impl History {
     async fn live(&mut self) {
         self.start();
         for _ in 0..self.random.u32(5..30) {
-            match self.random.u8(..16) {
+            match self.random.u8(..18) {
                 0..=2 => self.start(),
                 3 => self.kill().await,
                 4 => self.stop(),
@@ -107,6 +108,7 @@ impl History {
                 9 => self.cut(true),
                 10 => self.cut(false),
                 11 => self.weigh(),
+                12 | 13 => self.load(),
                 _ => {}
             }
             let time = Duration::from_millis(self.random.u64(..9_000));
@@ -181,6 +183,19 @@ impl History {
         }
     }
 
+    /// A node has much to do, or all of them.
+    fn load(&mut self) {
+        let busy = [0, 70, 100, 100][self.random.usize(..4)];
+        let load = NodeLoad::new(0, 0, busy);
+        if self.random.bool() {
+            self.note(format_args!("load all: {busy}"));
+            self.world.nodes.values().for_each(|node| node.handle.set_load(load));
+        } else if let Some(name) = self.any() {
+            self.note(format_args!("load {name}: {busy}"));
+            self.world.node(&name).handle.set_load(load);
+        }
+    }
+
     /// Everything is well again: so is the cluster, soon, and then it is quiet.
     async fn heal(&mut self) {
         self.note("heal");
@@ -189,6 +204,8 @@ impl History {
             node.cut.store(false, Ordering::Relaxed);
             node.gate.thaw();
             node.handle.set_weight(100);
+            // Busy enough to take back nothing that was shed.
+            node.handle.set_load(NodeLoad::new(0, 0, 70));
         }
         if self.world.nodes.len() == NAMES.len() {
             self.kill().await;

@@ -20,6 +20,8 @@ use futures::StreamExt;
 pub(crate) struct Seen {
     names: BTreeMap<NodeId, String>,
     plan: Option<Plan>,
+    /// How often anything was written.
+    pub(crate) writes: u64,
 }
 
 impl Seen {
@@ -51,6 +53,7 @@ pub(crate) struct Observed {
 impl Observed {
     fn note(&self, key: &str, value: &[u8]) {
         let mut seen = self.seen.lock().unwrap();
+        seen.writes += 1;
         if key == "cluster/plan" {
             seen.plan = Some(Plan::decode(value).unwrap());
         } else if let Some(id) = key.strip_prefix("cluster/nodes/") {

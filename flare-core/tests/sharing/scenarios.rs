@@ -284,3 +284,21 @@ fn every_node_answers_with_the_same_figures_within_a_second_of_the_last_request(
     }
     assert_eq!(workers.len(), 3, "each of them answers for lanes it does not work");
 }
+
+#[test]
+fn flares_at_rest_write_nothing_to_what_they_agree_by_and_hardly_more_at_work() {
+    let world = cluster(&["a", "b", "c"], 14);
+    world.pass(secs(60));
+    let before = world.coordination_writes();
+    world.pass(secs(600));
+    assert_eq!(world.coordination_writes(), before);
+    // A change a second, which takes each client a part of it.
+    world.hosts.take(Duration::from_millis(400));
+    for revision in 1..=180 {
+        world.put("a", 1, revision).unwrap();
+        world.pass(secs(1));
+    }
+    world.until(secs(5), all_told(180));
+    let written = world.coordination_writes() - before;
+    assert!(written <= 9, "{written} writes of three nodes in three minutes");
+}

@@ -171,6 +171,11 @@ impl World {
         self.ask(flare.put_json(&url, format!(r#"{{"rev":{rev}}}"#)))
     }
 
+    /// How often nodes have written to what they agree by.
+    pub(crate) fn coordination_writes(&self) -> u64 {
+        self.seen.lock().unwrap().writes
+    }
+
     /// How many lanes are worked.
     pub(crate) fn lanes(&self) -> usize {
         self.nodes.values().map(|node| node.flare.node().lanes).sum()
