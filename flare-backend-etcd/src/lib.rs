@@ -5,9 +5,11 @@ mod config;
 mod error;
 mod lease;
 mod members;
+mod upkeep;
 
 pub use config::EtcdConfig;
 pub use lease::EtcdLease;
+pub use upkeep::EtcdUpkeep;
 
 /// The name errors carry.
 const BACKEND: &str = "etcd";

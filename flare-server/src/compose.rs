@@ -1,7 +1,10 @@
 //! Takes the configuration and the stores it names; gives Flare on them, and the router in front
 //! of it.
 
+use std::time::Duration;
+
 use axum::Router;
+use flare_core::cluster::{ClusterSettings, Roles};
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::pipeline::Settings;
 use flare_core::{Backend, Error, Flare, Runtime};
@@ -10,15 +13,20 @@ use flare_http::auth::Tokens;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Delivery, QueueEngine, Scope, Token};
+use crate::config::{Config, Delivery, LeaseEngine, QueueEngine, Role, Scope, Token};
 use crate::failure::Failure;
 use crate::version;
 
 /// Flare and the work behind it.
 pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime), Failure> {
     let http = guard(&config.delivery).map(|guard| HttpConfig::new().guard(guard));
-    let built =
-        http.and_then(|http| Flare::builder(stores).settings(settings(config)).http(http).build());
+    let built = http.and_then(|http| {
+        let builder = Flare::builder(stores).settings(settings(config)).http(http);
+        match cluster(config) {
+            Some(cluster) => builder.cluster(cluster).build(),
+            None => builder.build(),
+        }
+    });
     built.map_err(|error| Failure::because("cannot put Flare together", error))
 }
 
@@ -33,11 +41,51 @@ fn settings(config: &Config) -> Settings {
     settings.tombstone_retention = config.repository.tombstone_retention;
     settings.dead_letter_retention = config.repository.dead_letter_retention;
     settings.drain_limit = config.worker.drain_timeout;
+    settings.lease_ttl = lease_ttl(config);
     if config.queue.engine == QueueEngine::Sqs {
         settings.slots = Some(config.queue.sqs.slots);
         settings.placement = config.queue.sqs.placement;
     }
     settings
+}
+
+/// How long a node that died keeps its work from others.
+fn lease_ttl(config: &Config) -> Duration {
+    match config.lease.engine {
+        LeaseEngine::Etcd => config.lease.etcd.ttl,
+        LeaseEngine::Memory | LeaseEngine::MongoDb => Settings::default().lease_ttl,
+    }
+}
+
+/// This process's part in a cluster, if it has one.
+fn cluster(config: &Config) -> Option<ClusterSettings> {
+    if !config.cluster.enable {
+        return None;
+    }
+    let has = |role| config.cluster.roles.contains(&role);
+    let mut settings = ClusterSettings::default();
+    settings.name = match config.cluster.name.as_str() {
+        "" => format!("{}:{}", host(), config.http.server.addr.port()),
+        name => name.to_owned(),
+    };
+    settings.roles = Roles::ALL;
+    settings.roles.leads = has(Role::Lead);
+    settings.roles.works = config.works();
+    settings.roles.ingests = has(Role::Ingest);
+    settings.weight = config.cluster.weight;
+    settings.ttl = lease_ttl(config);
+    // What fits into a lease follows from how long that is.
+    settings.call_limit = settings.call_limit.min(settings.ttl / 4);
+    settings.hand_over_limit = settings.hand_over_limit.max(settings.ttl);
+    settings.sweep_every = settings.sweep_every.max(settings.ttl);
+    // It is used twice: until others have taken over, and where nobody does, for what is in flight.
+    settings.drain_limit = config.worker.drain_timeout / 2;
+    Some(settings)
+}
+
+/// The name of this machine.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn guard(delivery: &Delivery) -> Result<Guard, Error> {

@@ -38,24 +38,25 @@ impl Failure {
     /// Says it on standard error, where whoever started the command looks.
     #[allow(clippy::print_stderr, reason = "the command's own words to whoever called it")]
     pub(crate) fn report(&self) -> ExitCode {
+        if !matches!(self, Self::Logged) {
+            eprintln!("flare: {self}");
+        }
         match self {
-            Self::Config(error) => {
-                eprintln!("flare: {error}");
-                ExitCode::from(2)
-            }
-            Self::Usage(what) => {
-                eprintln!("flare: {what}");
-                ExitCode::from(2)
-            }
-            Self::Failed { what, source: None } => {
-                eprintln!("flare: {what}");
-                ExitCode::FAILURE
-            }
+            Self::Config(_) | Self::Usage(_) => ExitCode::from(2),
+            Self::Failed { .. } | Self::Logged => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Usage(what) | Self::Failed { what, source: None } => f.write_str(what),
             Self::Failed { what, source: Some(source) } => {
-                eprintln!("flare: {what}: {}", Chain(source.as_ref()));
-                ExitCode::FAILURE
+                write!(f, "{what}: {}", Chain(source.as_ref()))
             }
-            Self::Logged => ExitCode::FAILURE,
+            Self::Logged => f.write_str("it failed, and the log says why"),
         }
     }
 }

@@ -5,6 +5,7 @@ mod cli;
 mod compose;
 pub mod config;
 mod descriptors;
+mod etcd;
 mod failure;
 mod logging;
 mod metering;
@@ -17,6 +18,7 @@ mod stores;
 mod table;
 mod upkeep;
 pub mod version;
+mod watch;
 
 pub use cli::run;
 pub use serve::{Limits, serve};

@@ -1,5 +1,6 @@
 //! Takes the configuration; gives a running server, and an orderly end: first no new connections,
-//! then what was accepted is delivered, then the work stops and its leases are released.
+//! then what was accepted is delivered, then the work stops and its leases are released. A node of a
+//! cluster begins to hand over at once, as others go on with what it was given.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tracing::{error, info, warn};
 
 use crate::bind::bind;
-use crate::config::{Config, Engine, QueueEngine};
+use crate::config::{Config, Engine, LeaseEngine, QueueEngine};
 use crate::failure::{Chain, Failure};
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
@@ -50,7 +51,7 @@ async fn run(config: &Config) -> Result<(), Failure> {
     info!(version = version::VERSION, "flare listens on http://{addr}");
     warn_of(config);
     let (stop, stopped) = oneshot::channel::<()>();
-    let mut work = Work(config.worker.enable.then(|| {
+    let mut work = Work(config.runs().then(|| {
         tokio::spawn(runtime.run(async {
             // An error means that the sender is gone, and so is whoever wanted this to run.
             drop(stopped.await);
@@ -61,10 +62,14 @@ async fn run(config: &Config) -> Result<(), Failure> {
     let drain = config.worker.drain_timeout;
     let mut fault = None;
     let mut asked_at = Duration::ZERO;
+    let mut stop = Some(stop);
     let asked = async {
         tokio::select! {
             name = signals.next() => info!("{name}: flare drains, for {drain:?} at most"),
             ended = work.ended() => fault = Some(ended),
+        }
+        if config.cluster.enable {
+            drop(stop.take());
         }
         asked_at = clock.monotonic();
         tokio::spawn(hurry(signals));
@@ -79,7 +84,7 @@ async fn run(config: &Config) -> Result<(), Failure> {
         }
         drop(stop);
     }
-    if fault.is_none() && config.worker.enable {
+    if fault.is_none() && config.runs() {
         tokio::select! {
             ended = work.ended() => fault = Some(ended),
             () = clock.sleep_until(clock.now() + left() + LAST) => {
@@ -137,7 +142,7 @@ async fn deliver_the_rest(config: &Config, flare: &Flare, limit: Duration) {
 
 fn limits(config: &Config) -> Limits {
     let server = &config.http.server;
-    let in_flight = if config.worker.enable { config.delivery.in_flight_limit } else { 0 };
+    let in_flight = if config.works() { config.delivery.in_flight_limit } else { 0 };
     Limits {
         connections: descriptors::connections(server.connection_limit, in_flight),
         header_timeout: server.header_timeout,
@@ -162,11 +167,12 @@ fn warn_of(config: &Config) {
         );
     }
     let shares = |engine: Engine| engine != Engine::Memory;
-    if shares(config.repository.engine) && !shares(config.lease.engine) && config.worker.enable {
+    let asks = config.lease.engine != LeaseEngine::Memory;
+    if shares(config.repository.engine) && !asks && config.worker.enable {
         warn!(
             "lease.engine is \"memory\", so this process works without asking others: run no \
              other one on the same repository, or notifications are sent twice and out of order \
-             (lease.engine = \"mongodb\" lets them agree)"
+             (lease.engine = \"mongodb\" or \"etcd\" lets them agree)"
         );
     }
     let alone = config.queue.engine == QueueEngine::Memory;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use flare_core::model::duration::parse_duration;
 use reqwest::{Client, Url};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use crate::cli::say;
 use crate::failure::{Chain, Failure};
 use crate::table::Table;
+use crate::watch::watch;
 
 /// Per request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,23 +33,51 @@ pub(crate) struct Question {
     /// Show at most this many subscriptions.
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
+    /// Show node, cluster and slots again and again, until ctrl-c.
+    #[arg(long)]
+    watch: bool,
+    /// How long to wait in between, as 500ms or 2s.
+    #[arg(long, default_value = "1s", value_name = "TIME", requires = "watch", value_parser = interval)]
+    interval: Duration,
+}
+
+/// Without a pause, asking would be all that the server is busy with.
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|invalid| invalid.reason().to_owned())?;
+    let allowed = Duration::from_millis(10)..=Duration::from_hours(1);
+    if allowed.contains(&time) { Ok(time) } else { Err("must be from 10ms to 1h".to_owned()) }
 }
 
 pub(crate) fn ask(question: &Question) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start", error))?;
     let server = Server { client: client()?, question };
+    if question.watch {
+        return runtime.block_on(watch(&server, question.interval));
+    }
     say(&runtime.block_on(server.describe())?);
     Ok(())
 }
 
-struct Server<'a> {
+/// A server that can be asked.
+pub(crate) struct Server<'a> {
     client: Client,
     question: &'a Question,
 }
 
 impl Server<'_> {
     async fn describe(&self) -> Result<String, Failure> {
+        let (about, _) = self.about().await?;
+        let (subscriptions, left_out) = self.subscriptions().await?;
+        let more = match left_out {
+            0 => String::new(),
+            n => format!("and {n} more; --limit shows more than {}\n", self.question.limit),
+        };
+        Ok(format!("{about}\n{subscriptions}{more}"))
+    }
+
+    /// How the node and its cluster are, a fact in a row; and the cluster's health.
+    pub(crate) async fn about(&self) -> Result<(Table, Value), Failure> {
         let status = self.get("status").await?;
         let health = self.get("cluster/health").await?;
         let mut about = Table::default();
@@ -58,12 +88,7 @@ impl Server<'_> {
         for (name, value) in flat(&health) {
             about.row([format!("cluster {name}"), value]);
         }
-        let (subscriptions, left_out) = self.subscriptions().await?;
-        let more = match left_out {
-            0 => String::new(),
-            n => format!("and {n} more; --limit shows more than {}\n", self.question.limit),
-        };
-        Ok(format!("{about}\n{subscriptions}{more}"))
+        Ok((about, health))
     }
 
     async fn subscriptions(&self) -> Result<(Table, usize), Failure> {
@@ -93,7 +118,7 @@ impl Server<'_> {
     }
 
     /// All entries of a list, page by page.
-    async fn list(&self, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
+    pub(crate) async fn list(&self, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
         let mut all = Vec::new();
         loop {
             let page = self.get(&format!("{path}?limit={PAGE}&offset={}", all.len())).await?;
@@ -143,7 +168,8 @@ fn flat(value: &Value) -> Vec<(String, String)> {
     simple.map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
-fn text(value: &Value) -> String {
+/// A value as a cell of a table.
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),

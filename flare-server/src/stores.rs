@@ -13,7 +13,8 @@ use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Mongo, QueueEngine, Reads, Sqs, Writes};
+use crate::config::{Config, LeaseEngine, Mongo, QueueEngine, Reads, Sqs, Writes};
+use crate::etcd;
 use crate::failure::Failure;
 
 /// All stores, each with the engine the configuration names. They have to be set up.
@@ -28,6 +29,10 @@ pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
         stores = match Place::of(config, part) {
             None if part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
                 stores.queue = Some(Arc::new(on_sqs(&config.queue.sqs).await?));
+                stores
+            }
+            None if part == Part::Lease && config.lease.engine == LeaseEngine::Etcd => {
+                stores.lease = Some(etcd::lease(&config.lease.etcd).await?);
                 stores
             }
             None => stores.with(part, &memory),
@@ -53,6 +58,9 @@ pub(crate) async fn caretaker(
             None if *part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
                 kept.upkeep.extend(sqs_upkeep(config, purpose).await?);
                 kept
+            }
+            None if *part == Part::Lease && config.lease.engine == LeaseEngine::Etcd => {
+                kept.upkeep(etcd::upkeep(&config.lease.etcd).await?)
             }
             None => kept.with(*part, &memory),
             Some(place) => {

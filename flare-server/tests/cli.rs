@@ -5,7 +5,9 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Client, Server, flare, run};
@@ -129,6 +131,42 @@ fn status_shows_server_cluster_and_subscriptions() {
     let id = subscription.rsplit('/').next().unwrap();
     for word in ["green", "uptime", "http://api.example.com/users/{id}", id, "active", "LAG"] {
         assert!(out.contains(word), "{word} in {out}");
+    }
+}
+
+#[test]
+fn status_is_watched_until_ctrl_c_whatever_happens_to_the_server() {
+    let server = Server::start(&[]);
+    let asked = ["status", "--watch", "--interval", "50ms", "--url", &server.url()];
+    let mut watching = flare(&asked).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut seen = String::new();
+    while seen.matches("SLOTS  STATE").count() < 2 {
+        seen += &format!("{}\n", lines.next().unwrap());
+    }
+    for word in ["green", "NODE", "this one", "1024", "owned"] {
+        assert!(seen.contains(word), "{word} in {seen}");
+    }
+    assert!(!seen.contains('\u{1b}'), "no terminal, no screen to clear");
+    drop(server);
+    for _ in 0..2 {
+        assert!(lines.any(|line| line.contains("is it running?")));
+    }
+    let id = watching.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(watching.wait().unwrap().success());
+}
+
+#[test]
+fn an_interval_is_a_time_and_needs_watching() {
+    for (arguments, says) in [
+        (vec!["status", "--watch", "--interval", "1"], "500ms"),
+        (vec!["status", "--watch", "--interval", "0s"], "from 10ms to 1h"),
+        (vec!["status", "--interval", "1s"], "--watch"),
+    ] {
+        let (code, _, err) = run(&mut flare(&arguments));
+        assert_eq!(code, 2, "{arguments:?}: {err}");
+        assert!(err.contains(says), "{arguments:?}: {err}");
     }
 }
 

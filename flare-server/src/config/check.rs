@@ -10,7 +10,7 @@ use flare_core::model::size::format_size;
 use secrecy::ExposeSecret;
 
 use super::idle::idle;
-use super::{Config, ConfigError, Engine, Mongo, Networks, Token};
+use super::{Config, ConfigError, Engine, LeaseEngine, Mongo, Networks, Token, cluster};
 
 /// The most entries a list may have, as the REST interface promises.
 const MAX_LIMIT: u32 = 1_000;
@@ -48,6 +48,9 @@ pub(super) fn check(config: &Config) -> Checked {
         mongodb(name, table)?;
     }
     config.queue.sqs.check()?;
+    config.lease.etcd.check()?;
+    built(config)?;
+    cluster::check(config)?;
     idle(config)?;
     contradictions(config)?;
     networks(&config.delivery.guard)?;
@@ -82,6 +85,16 @@ fn ranges(config: &Config) -> Checked {
         MAX_DURATION,
     )?;
     time("worker.drain-timeout", worker.drain_timeout, Duration::ZERO, hour)
+}
+
+/// Not every program can do everything.
+fn built(config: &Config) -> Checked {
+    if config.lease.engine == LeaseEngine::Etcd && !cfg!(feature = "etcd") {
+        let reason = "must be \"memory\" or \"mongodb\", as this program was built without etcd: \
+                      cargo install --path flare-server --features etcd (which needs protoc)";
+        return Err(ConfigError::new("lease.engine", reason));
+    }
+    Ok(())
 }
 
 fn mongodb(name: &str, table: &Mongo) -> Checked {

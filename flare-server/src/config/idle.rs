@@ -4,7 +4,7 @@
 use flare_core::port::Part;
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, Engine, QueueEngine};
+use super::{Config, ConfigError, Engine, LeaseEngine, QueueEngine};
 
 /// Refuses settings of engines that are not in use.
 pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
@@ -34,6 +34,12 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     }
     if queue.engine != QueueEngine::Sqs {
         idle.push(("queue.sqs", "queue.engine is not \"sqs\"".to_owned()));
+    }
+    if lease.engine != LeaseEngine::Etcd {
+        idle.push(("lease.etcd", "lease.engine is not \"etcd\"".to_owned()));
+    }
+    if !config.cluster.enable {
+        idle.push(("cluster", "cluster.enable is false".to_owned()));
     }
     let unreadable =
         |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());

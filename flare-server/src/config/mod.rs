@@ -3,7 +3,11 @@
 //! checks. Never connects, binds or logs anything.
 
 mod check;
+mod cluster;
+#[cfg(test)]
+mod cluster_tests;
 mod error;
+mod etcd;
 mod http;
 mod idle;
 mod keys;
@@ -18,13 +22,15 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use cluster::{Cluster, Role};
 pub use error::ConfigError;
+pub use etcd::Etcd;
 pub use http::{Auth, Http, Scope, Server, Token};
 pub use layers::Layers;
 pub use log::{Format, Level, Log, Output};
 pub use mongo::{Mongo, Reads, Writes};
 pub use sections::{
-    Delivery, Engine, Lease, Memory, Networks, Queue, QueueEngine, Repository, Worker,
+    Delivery, Engine, Lease, LeaseEngine, Memory, Networks, Queue, QueueEngine, Repository, Worker,
 };
 pub use sqs::Sqs;
 
@@ -40,6 +46,8 @@ pub struct Config {
     pub queue: Queue,
     /// Where runtimes agree on who works what.
     pub lease: Lease,
+    /// Whether and how the work is shared with other processes.
+    pub cluster: Cluster,
     /// How clients are told.
     pub delivery: Delivery,
     /// What this process works.

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::secret::{mask_uri, masked, masked_uri, secret};
-use super::{Config, Engine, QueueEngine};
+use super::{Config, Engine, LeaseEngine, QueueEngine};
 
 /// A table named `mongodb`.
 ///
@@ -128,7 +128,7 @@ impl Config {
                 (used, "repository.mongodb", &repository.mongodb)
             }
             Part::Queue => (queue.engine == QueueEngine::MongoDb, "queue.mongodb", &queue.mongodb),
-            _ => (lease.engine == Engine::MongoDb, "lease.mongodb", &lease.mongodb),
+            _ => (lease.engine == LeaseEngine::MongoDb, "lease.mongodb", &lease.mongodb),
         };
         let table = match own.is_inherited() {
             true => ("repository.mongodb", &self.repository.mongodb),

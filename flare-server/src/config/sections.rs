@@ -7,7 +7,7 @@ use flare_backend_memory::MemoryConfig;
 use flare_core::pipeline::Settings;
 use serde::{Deserialize, Serialize};
 
-use super::{Mongo, Sqs};
+use super::{Etcd, Mongo, Sqs};
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,6 +31,19 @@ pub enum QueueEngine {
     MongoDb,
     /// On Amazon SQS, for any number of processes.
     Sqs,
+}
+
+/// A kind of lease store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaseEngine {
+    /// In this process, and gone with it.
+    #[default]
+    Memory,
+    /// In a MongoDB database, for any number of processes.
+    MongoDb,
+    /// On etcd, for any number of processes; needs a program built with the feature `etcd`.
+    Etcd,
 }
 
 /// `[repository]`
@@ -103,14 +116,17 @@ impl Default for Queue {
 #[serde(deny_unknown_fields, default)]
 pub struct Lease {
     /// The kind of lease store.
-    pub engine: Engine,
+    pub engine: LeaseEngine,
     /// Where MongoDB is, if not where the repository's is.
     pub mongodb: Mongo,
+    /// Where etcd is.
+    pub etcd: Etcd,
 }
 
 impl Default for Lease {
     fn default() -> Self {
-        Self { engine: Engine::default(), mongodb: Mongo::inherited() }
+        let (engine, mongodb) = (LeaseEngine::default(), Mongo::inherited());
+        Self { engine, mongodb, etcd: Etcd::default() }
     }
 }
 

@@ -1,0 +1,98 @@
+//! Takes `[cluster]`; gives whether and how this process shares the work with others, and what of
+//! the rest of the configuration that needs.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::number;
+use super::{Config, ConfigError, Engine, LeaseEngine, QueueEngine};
+
+/// The longest name of a node.
+const LONGEST_NAME: usize = 255;
+
+/// `[cluster]`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Cluster {
+    /// Whether this process shares the lanes with others on the same stores.
+    pub enable: bool,
+    /// What the node is called; empty for the machine's name and the port it listens on.
+    pub name: String,
+    /// What it may be used for.
+    pub roles: Vec<Role>,
+    /// Its part of the slots, in relation to the others' weights.
+    pub weight: u32,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            enable: false,
+            name: String::new(),
+            roles: vec![Role::Lead, Role::Work, Role::Ingest],
+            weight: 100,
+        }
+    }
+}
+
+/// What a node of a cluster may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// To decide who works what, if it is elected.
+    Lead,
+    /// To work slots.
+    Work,
+    /// To take documents.
+    Ingest,
+}
+
+impl Config {
+    /// Whether changes are spread and delivered here.
+    pub fn works(&self) -> bool {
+        self.worker.enable && (!self.cluster.enable || self.cluster.roles.contains(&Role::Work))
+    }
+
+    /// Whether there is anything to do here besides answering: also a node that does not work is
+    /// one of its cluster.
+    pub fn runs(&self) -> bool {
+        self.worker.enable || self.cluster.enable
+    }
+}
+
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    let Config { cluster, repository, queue, lease, worker, .. } = config;
+    let refuse = |key: &str, reason: &str| Err(ConfigError::new(format!("cluster.{key}"), reason));
+    if cluster.name.len() > LONGEST_NAME || cluster.name.contains(char::is_control) {
+        return refuse("name", "must be at most 255 bytes without control characters");
+    }
+    if cluster.roles.is_empty() {
+        return refuse("roles", "must have at least one of \"lead\", \"work\", \"ingest\"");
+    }
+    number("cluster.weight", cluster.weight, 0, 1_000_000)?;
+    if !cluster.enable {
+        return Ok(());
+    }
+    // Each of these would run, and not deliver some of what it was given, or a minute late.
+    if lease.engine == LeaseEngine::Memory {
+        return refuse(
+            "enable",
+            "needs lease.engine \"mongodb\" or \"etcd\": nobody else sees this process's memory",
+        );
+    }
+    if repository.engine == Engine::Memory {
+        return refuse(
+            "enable",
+            "needs repository.engine \"mongodb\": nodes work what others were given",
+        );
+    }
+    if queue.engine == QueueEngine::Memory {
+        return refuse(
+            "enable",
+            "needs queue.engine \"mongodb\" or \"sqs\": nodes are woken by what others did",
+        );
+    }
+    if !worker.enable && cluster.roles == [Role::Work] {
+        return refuse("roles", "leave nothing to do, as worker.enable is false");
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The `flare` program with its leases on etcd, and everything else in MongoDB.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+mod nodes;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use common::{Server, flare, run};
+use flare_testkit::{Answer, HttpTarget, Service, Trials};
+use nodes::{Stores, a_node_that_ends_hands_over};
+
+fn main() -> ExitCode {
+    // One after the other, as each has the machine busy.
+    Trials::on(Service::Etcd)
+        .at_a_time(1)
+        .test("a_node_that_ends_hands_over", ends)
+        .test("without_a_cluster_one_works", without_a_cluster_one_works)
+        .test("there_is_nothing_to_set_up", there_is_nothing_to_set_up)
+        .test("a_server_that_cannot_be_reached", a_server_that_cannot_be_reached)
+        .test("passwords_are_never_printed", passwords_are_never_printed)
+        .run()
+}
+
+fn mongodb() -> String {
+    std::env::var("FLARE_TEST_MONGODB_URI").expect("it needs MongoDB beside etcd")
+}
+
+/// Keys of etcd that nobody else uses.
+fn leases(endpoints: &str, name: &str) -> [String; 3] {
+    [
+        "lease.engine=etcd".to_owned(),
+        format!("lease.etcd.endpoints={endpoints}"),
+        format!("lease.etcd.prefix=server-{name}-{}/", std::process::id()),
+    ]
+}
+
+async fn ends(endpoints: String) {
+    let stores = Stores::new(&mongodb(), "etcd", &leases(&endpoints, "ends"));
+    a_node_that_ends_hands_over(&stores, Duration::from_secs(15)).await;
+}
+
+async fn without_a_cluster_one_works(endpoints: String) {
+    const ADA: &str = "/documents/http://api.example.com/users/ada";
+    let stores = Stores::new(&mongodb(), "alone", &leases(&endpoints, "alone"));
+    let client = HttpTarget::start(Answer::status(204)).await;
+    let flags = stores.flags();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let (mut works, waits) = (Server::start(&flags), Server::start(&flags));
+    works.subscribe(&client.url(""));
+    for (server, revision) in [(&works, 1), (&waits, 2)] {
+        assert_eq!(server.put(ADA, &format!(r#"{{"revision":{revision}}}"#)).0, 202);
+        while client.requests().len() < revision {
+            tokio::task::yield_now().await;
+        }
+    }
+    works.terminate();
+    assert!(works.wait().success(), "{}", works.log());
+    assert_eq!(waits.put(ADA, r#"{"revision":3}"#).0, 202);
+    while client.requests().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn there_is_nothing_to_set_up(endpoints: String) {
+    let flags = leases(&endpoints, "setup").map(|setting| format!("--set={setting}"));
+    for command in ["setup", "fixup", "cleanup"] {
+        let (code, out, err) = run(flare(&[command, "lease", "--plan"]).args(&flags));
+        assert_eq!(code, 0, "{err}");
+        assert!(out.starts_with("lease (etcd): nothing to "), "{out}");
+    }
+}
+
+async fn a_server_that_cannot_be_reached(_endpoints: String) {
+    let nobody = HttpTarget::refusing().await;
+    let flags = leases(&nobody, "nowhere").map(|setting| format!("--set={setting}"));
+    for command in [&["start", "--addr", "127.0.0.1:0"][..], &["setup", "lease", "--plan"]] {
+        let (code, _, err) = run(flare(command).args(&flags));
+        assert_eq!(code, 1, "{err}");
+        assert!(err.contains("is it running? lease.etcd.endpoints say where"), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+    }
+}
+
+async fn passwords_are_never_printed(endpoints: String) {
+    let mut settings = leases(&endpoints, "secret").to_vec();
+    settings.push("lease.etcd.username=ada".to_owned());
+    settings.push("lease.etcd.password=secret-word".to_owned());
+    let flags: Vec<_> = settings.iter().map(|setting| format!("--set={setting}")).collect();
+    let (code, out, err) = run(flare(&["config"]).args(&flags));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("password = \"***\"") && !out.contains("secret-word"), "{out}");
+    // Nobody is called that here.
+    let (code, out, err) = run(flare(&["start", "--addr", "127.0.0.1:0"]).args(&flags));
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(!err.contains("secret-word"), "{err}");
+    // A file that is not there is named with its key.
+    let tls = [
+        "--set=lease.engine=etcd",
+        "--set=lease.etcd.endpoints=https://127.0.0.1:1",
+        "--set=lease.etcd.ca-file=/nowhere/ca.pem",
+    ];
+    let (code, _, err) = run(flare(&["start"]).args(tls));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("lease.etcd.ca-file: cannot read /nowhere/ca.pem"), "{err}");
+}
