@@ -68,6 +68,8 @@ pub(crate) struct Runner<'a> {
     /// change on its way may get lost when the registration does.
     believed: BTreeSet<u32>,
     followed: StoreRevision,
+    /// When it was.
+    followed_at: Duration,
     /// When this node last knew, for certain, that there was no plan newer than the one followed.
     fresh: Duration,
     /// What others know of its releases.
@@ -117,6 +119,7 @@ impl<'a> Runner<'a> {
             follower: Follower::new(registration.id),
             believed: BTreeSet::new(),
             followed: StoreRevision::default(),
+            followed_at: Duration::ZERO,
             fresh: registration.asked,
             told: Held::default(),
             releases: FuturesUnordered::new(),
@@ -188,7 +191,7 @@ impl<'a> Runner<'a> {
     async fn read(&mut self, read: Read) -> Result<()> {
         let plan = read.plan.as_ref().map(StoredPlan::read);
         let answer = match plan {
-            Some(plan) if plan.revision < self.followed => {
+            Some(plan) if self.has_gone_back(plan.revision, read.asked) => {
                 Err(Error::new(ErrorKind::Unavailable, "follow")
                     .detail("the store showed an older plan than before"))
             }
@@ -210,6 +213,12 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Whether a plan that was asked for then shows that the store is not what it was. One that is
+    /// merely overtaken does not: the watch was faster.
+    fn has_gone_back(&self, read: StoreRevision, asked: Duration) -> bool {
+        read < self.followed && asked >= self.followed_at
+    }
+
     async fn follow(&mut self, stored: &StoredPlan) -> Result<()> {
         if stored.revision <= self.followed {
             return Ok(());
@@ -229,7 +238,7 @@ impl<'a> Runner<'a> {
             // Plans count on. One that does not was made by somebody who knew of none before.
             return Err(Error::new(ErrorKind::Lost, "follow").detail("plans were started over"));
         }
-        self.followed = stored.revision;
+        (self.followed, self.followed_at) = (stored.revision, self.context.monotonic());
         for order in self.follower.apply(plan, self.fresh) {
             self.carry_out(Some(order)).await?;
         }

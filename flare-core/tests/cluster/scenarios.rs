@@ -1,10 +1,12 @@
 //! One thing happens to a cluster at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flare_core::cluster::{Health, Roles};
 use flare_core::port::{Expect, Lease, Write};
 
+use crate::stores::LateReads;
 use crate::worker::Manners;
 use crate::world::{TTL, World, secs};
 
@@ -100,6 +102,24 @@ async fn a_silent_watch_alone_costs_a_node_nothing_but_time() {
     world.start("c");
     world.until(secs(60), |world| world.works("c").len() >= 18).await;
     world.rest(secs(60)).await;
+}
+
+#[tokio::test]
+async fn a_plan_that_the_watch_overtook_costs_nobody_its_place() {
+    let mut world = World::new(SLOTS, 17);
+    let (inner, clock) = (Arc::clone(&world.lease), world.clock.clone());
+    world.lease = Arc::new(LateReads { inner, clock, by: Duration::from_millis(1_900) });
+    ["a", "b", "c"].into_iter().for_each(|name| world.start(name));
+    world.pass(secs(20)).await;
+    let before = ["a", "b", "c"].map(|name| world.node(name).handle.node());
+    let plan = world.view().await.plan.unwrap().generation;
+    // Weights that go up and down have slots move all the time, a plan a second.
+    for round in 0..20 {
+        world.node("a").handle.set_weight(if round % 2 == 0 { 1_000 } else { 10 });
+        world.pass(secs(3)).await;
+    }
+    assert!(world.view().await.plan.unwrap().generation > plan + 40, "plans were written");
+    assert_eq!(["a", "b", "c"].map(|name| world.node(name).handle.node()), before);
 }
 
 #[tokio::test]
