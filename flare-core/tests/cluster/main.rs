@@ -13,6 +13,7 @@ mod clocks;
 mod costs;
 mod gate;
 mod histories;
+mod late_reads;
 mod leaving;
 mod scenarios;
 mod shedding;

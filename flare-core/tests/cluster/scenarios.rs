@@ -6,7 +6,7 @@ use std::time::Duration;
 use flare_core::cluster::{Health, Roles};
 use flare_core::port::{Expect, Lease, Write};
 
-use crate::stores::LateReads;
+use crate::late_reads::LateReads;
 use crate::worker::Manners;
 use crate::world::{TTL, World, secs};
 

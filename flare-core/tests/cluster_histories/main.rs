@@ -31,7 +31,7 @@ mod runs;
 mod stores;
 
 /// Histories in an ordinary run.
-const HISTORIES: u64 = 1_500;
+const HISTORIES: u64 = 5_000;
 
 #[test]
 fn every_history_of_a_cluster_keeps_its_promises() {
