@@ -1,14 +1,15 @@
 //! Takes clients' wishes; gives them by id, by resource and by partition.
 //!
 //! A record: `{_id, resource, partition, generation, status, told, urls, lanes, reason?, spec
-//! (JSON), createdAt, updatedAt, resumedAt?}`; who sits where is said there and nowhere else. The
+//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?}`; who sits where is said there and nowhere else. The
 //! records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
 //! is taken there before the subscription is stored and left after it is removed, so the count is
-//! never too low.
+//! never too low. Above the sixteen bits that `lanes` needs it says which slot is reserved for them, plus
+//! one: so the index that `members` is answered from need not be made anew.
 
 use async_trait::async_trait;
 use flare_core::model::{
-    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec,
+    Epoch, Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec,
     SubscriptionStatus,
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
@@ -51,7 +52,35 @@ fn read_subscription(record: Record<'_>) -> Result<Subscription> {
     subscription.reason = record.text_if_any("reason")?.map(str::to_owned);
     subscription.updated_at = record.time("updatedAt")?;
     subscription.resumed_at = record.time_if_any("resumedAt")?;
+    subscription.slot = read_slot(record, "slot")?;
+    subscription.moving_from = read_slot(record, "movingFrom")?;
+    if let Some(epoch) = record.number_if_any("leastEpoch")? {
+        let epoch = u64::try_from(epoch).map_err(|_| record.corrupt("leastEpoch"))?;
+        subscription.least_epoch = Epoch::new(epoch);
+    }
     Ok(subscription)
+}
+
+/// A slot, if there is one: records from before slots could be reserved have none.
+fn read_slot(record: Record<'_>, field: &str) -> Result<Option<u32>> {
+    let slot = record.number_if_any(field)?;
+    slot.map(|slot| u32::try_from(slot).map_err(|_| record.corrupt(field))).transpose()
+}
+
+/// The number of lanes and the slot that is reserved for them, as the index has them.
+fn indexed_lanes(subscription: &Subscription) -> i64 {
+    let slot = subscription.slot.map_or(0, |slot| i64::from(slot) + 1);
+    (slot << 16) | i64::from(subscription.spec.delivery().lanes())
+}
+
+fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>)> {
+    let corrupt = || record.corrupt("lanes");
+    let number = record.number("lanes")?;
+    let lanes = u16::try_from(number & 0xffff).map_err(|_| corrupt())?;
+    match number >> 16 {
+        0 => Ok((lanes, None)),
+        slot => Ok((lanes, Some(u32::try_from(slot - 1).map_err(|_| corrupt())?))),
+    }
 }
 
 fn write_subscription(operation: &'static str, subscription: &Subscription) -> Result<Document> {
@@ -67,7 +96,7 @@ fn write_subscription(operation: &'static str, subscription: &Subscription) -> R
         "status": status_text(subscription.status)?,
         "told": subscription.status != SubscriptionStatus::Deleting,
         "urls": urls,
-        "lanes": i64::from(subscription.spec.delivery().lanes()),
+        "lanes": indexed_lanes(subscription),
         "spec": spec,
         "createdAt": record::time(subscription.created_at),
         "updatedAt": record::time(subscription.updated_at),
@@ -77,6 +106,15 @@ fn write_subscription(operation: &'static str, subscription: &Subscription) -> R
     }
     if let Some(resumed) = subscription.resumed_at {
         record.insert("resumedAt", record::time(resumed));
+    }
+    if let Some(slot) = subscription.slot {
+        record.insert("slot", i64::from(slot));
+    }
+    if let Some(slot) = subscription.moving_from {
+        record.insert("movingFrom", i64::from(slot));
+    }
+    if subscription.least_epoch > Epoch::ZERO {
+        record.insert("leastEpoch", record::count(subscription.least_epoch.get()));
     }
     Ok(record)
 }
@@ -263,12 +301,14 @@ impl SubscriptionStore for MongoRepository {
         let question = self.stored.subscriptions.find(seated).projection(known);
         self.connection
             .all("members", question, |record| {
-                Ok(Member::new(
+                let (lanes, slot) = read_indexed_lanes(record)?;
+                let member = Member::new(
                     SubscriptionId::from_bytes(record.id("_id")?),
                     Generation::new(record.small("generation")?),
                     read_status(record)?,
-                    record.small("lanes")?,
-                ))
+                    lanes,
+                );
+                Ok(member.pinned(slot))
             })
             .await
     }
@@ -289,6 +329,9 @@ impl SubscriptionStore for MongoRepository {
         let absent = [
             ("reason", subscription.reason.is_none()),
             ("resumedAt", subscription.resumed_at.is_none()),
+            ("slot", subscription.slot.is_none()),
+            ("movingFrom", subscription.moving_from.is_none()),
+            ("leastEpoch", subscription.least_epoch == Epoch::ZERO),
         ];
         let unset: Document = absent
             .into_iter()

@@ -227,7 +227,7 @@ fn join(
     mut settings: ClusterSettings,
     seed: u64,
 ) -> Result<(ClusterMember, ClusterHandle)> {
-    settings.slots = context.slots;
+    settings.slots = context.all_slots();
     let (lease, repository) = (Arc::clone(&context.lease), Arc::clone(&context.repository));
     let clock = Arc::clone(&context.clock);
     ClusterMember::new(lease, repository, clock, settings, seed ^ CLUSTER_SEED)

@@ -43,7 +43,7 @@ impl Flare {
         self.cluster_handle()
     }
 
-    fn membership(&self, operation: &'static str) -> Result<&ClusterHandle> {
+    pub(super) fn membership(&self, operation: &'static str) -> Result<&ClusterHandle> {
         self.cluster_handle().ok_or_else(|| {
             let error = Error::new(ErrorKind::NotFound, operation);
             error.detail("this Flare is part of no cluster: set one on its builder")

@@ -93,7 +93,8 @@ impl Flare {
         // Also where the outcome is an error: it may have come after the effect.
         let missed = |outcome: &Result<bool>| matches!(outcome, Ok(false));
         let woken = lanes.into_iter().zip(&outcomes).filter(|(_, outcome)| !missed(outcome));
-        let woken: BTreeSet<LaneId> = woken.map(|(lane, _)| lane).collect();
+        let slot = self.context().slot_of(subscription);
+        let woken: BTreeSet<(LaneId, u32)> = woken.map(|(lane, _)| (lane, slot)).collect();
         if let Err(error) = self.context().wake(woken).await {
             warn!(error = %chain(&error), "could not wake lanes, they will look for themselves");
         }

@@ -9,6 +9,7 @@ mod find;
 mod flare;
 mod load;
 mod node;
+mod pins;
 mod removal;
 mod runtime;
 mod scripted;

@@ -143,7 +143,7 @@ impl<'a> Interpreter<'a> {
                 }
                 // Whoever is no member works nothing.
                 None => {
-                    let slots: Slots = (0..self.context.slots).collect();
+                    let slots: Slots = (0..self.context.all_slots()).collect();
                     self.tell(OwnershipChange::Lost { slots }).await;
                     return;
                 }

@@ -23,7 +23,8 @@ impl Flare {
         let pending = repository.count_pending(Some(subscription.id)).await?;
         let lanes = repository.lanes(subscription.id).await?;
         let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
-        let queue = context.queue_of(LaneId::new(subscription.id, 0));
+        let queue =
+            context.queue_of(LaneId::new(subscription.id, 0), context.slot_of(&subscription));
         let counted = Counted { spreading, pending, dead_letters };
         let mut report = report(&subscription, &counted, &lanes, queue.to_string(), context.now());
         // Whoever works the slot now may not have stored anything of the lane yet.

@@ -46,7 +46,7 @@ impl Flare {
                 return Err(error.detail("the subscription was deleted while it was created"));
             }
         };
-        self.announce(active.id).await;
+        self.announce(&active).await;
         Ok(active)
     }
 
@@ -180,7 +180,7 @@ impl Flare {
     }
 
     /// Stores a subscription in place of `current`, if that is still what is there.
-    async fn swap(
+    pub(super) async fn swap(
         &self,
         operation: &'static str,
         current: &Subscription,
@@ -192,7 +192,7 @@ impl Flare {
             context.repository.replace_subscription(current.generation, replacement).await?;
         match replaced {
             Replaced::Done(stored) => {
-                self.announce(stored.id).await;
+                self.announce(&stored).await;
                 Ok(Swapped::Done(stored))
             }
             Replaced::Conflict(newer) if newer.status != SubscriptionStatus::Deleting => {
@@ -205,10 +205,10 @@ impl Flare {
     }
 
     /// Tells whoever works a subscription that it has changed.
-    async fn announce(&self, id: SubscriptionId) {
-        if let Err(error) = self.context().refresh(id).await {
+    async fn announce(&self, changed: &Subscription) {
+        if let Err(error) = self.context().refresh(changed).await {
             // The change is stored; its lanes learn it from the next row, or the next sweep.
-            tracing::warn!(subscription = %id, error = %chain(&error), "could not announce a change");
+            tracing::warn!(subscription = %changed.id, error = %chain(&error), "could not announce a change");
         }
     }
 
@@ -237,7 +237,7 @@ impl Flare {
 
 /// What became of a conditional write.
 #[allow(clippy::large_enum_variant, reason = "one per call")]
-enum Swapped {
+pub(super) enum Swapped {
     Done(Subscription),
     Conflict(Subscription),
 }

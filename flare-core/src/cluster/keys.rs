@@ -20,7 +20,8 @@ pub(crate) const LEADER: &str = "cluster/leader";
 pub(crate) const PLAN: &str = "cluster/plan";
 /// Whose every write is news for all nodes.
 pub(crate) const NEWS: &str = "cluster/news";
-const PINS: &str = "cluster/pins";
+/// Whose value says which slots belong to which node.
+pub(crate) const PINS: &str = "cluster/pins";
 const NODES: &str = "cluster/nodes/";
 const HELD: &str = "cluster/held/";
 const DRAINS: &str = "cluster/drains/";

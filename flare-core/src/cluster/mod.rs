@@ -48,6 +48,7 @@ mod meter;
 mod mirror;
 mod moves;
 mod news;
+mod pins;
 mod plan;
 mod record;
 mod registry;
@@ -61,6 +62,7 @@ mod view;
 
 pub(crate) use elections::Elections;
 pub(crate) use news::{Listener, News};
+pub(crate) use pins::pin_slot;
 
 pub use assignment::{Worker, assign};
 pub use handle::{ClusterHandle, Standing};

@@ -51,6 +51,8 @@ pub struct ClusterView {
     pub unassigned: usize,
     /// How many slots are on their way from one node to another.
     pub moving: usize,
+    /// Slots that belong to a node, by its name, whoever else there is.
+    pub pins: Arc<BTreeMap<u32, String>>,
 }
 
 /// A node of a cluster.
@@ -99,7 +101,8 @@ impl ClusterView {
             slots: worked.get(id).copied().unwrap_or(0),
         };
         let nodes = state.nodes.iter().map(node).collect();
-        Self { health, leader, nodes, plan, unassigned, moving }
+        let pins = Arc::clone(&state.pins);
+        Self { health, leader, nodes, plan, unassigned, moving, pins }
     }
 
     /// Who works a slot, if that node is there: one that is gone works nothing, even if no leader

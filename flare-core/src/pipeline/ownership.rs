@@ -109,7 +109,7 @@ async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Res
     let drawn = context.repository.next_epoch().await?;
     let trust = Arc::new(Trust::until(trusted_until(grant, asked)));
     Ok(Some(Hold {
-        term: Term::drawn((0..context.slots).collect(), drawn, before, Arc::clone(&trust)),
+        term: Term::drawn((0..context.all_slots()).collect(), drawn, before, Arc::clone(&trust)),
         trust,
         lease: grant.id,
     }))

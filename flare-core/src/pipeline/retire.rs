@@ -60,7 +60,7 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
     if let Err(error) = remove_later(context, &marked).await {
         warn!(error = %chain(&error), "could not ask for the removal of a subscription");
     }
-    if let Err(error) = context.refresh(marked.id).await {
+    if let Err(error) = context.refresh(&marked).await {
         warn!(error = %chain(&error), "could not announce the end of a subscription");
     }
     Ok(Retired::Done)

@@ -17,6 +17,10 @@ pub struct Settings {
     /// ([`QueueFacts::slots`](crate::port::QueueFacts::slots)). All runtimes on the same stores must
     /// agree on it.
     pub slots: Option<u32>,
+    /// Slots beside those, each for one subscription at a time
+    /// ([`Flare::pin`](crate::Flare::pin)). All runtimes on the same stores must agree on it, and a
+    /// cluster on the number it began with.
+    pub pinned_slots: u32,
     /// Where wake-ups of lanes wait. All runtimes on the same stores must agree on it. To change it:
     /// set up the queues it needs
     /// ([`QueueUpkeep::placed`](crate::upkeep::QueueUpkeep::placed)), restart, clean up the old ones;
@@ -80,6 +84,7 @@ impl Default for Settings {
         Self {
             partition_limit: 1_000,
             slots: None,
+            pinned_slots: 0,
             placement: Placement::Shared,
             workers: 4,
             batch: 100,

@@ -75,16 +75,21 @@ pub(super) async fn spread(
     if !rows.is_empty() {
         context.repository.spread_rows(rows).await?;
     }
-    context.wake(lanes(&members, documents)).await
+    context.wake(lanes(context, &members, documents)).await
 }
 
 /// The lanes that got something to do. One that is not active looks for itself when it becomes so.
-fn lanes(members: &[Member], documents: &BTreeMap<DocumentUrl, Version>) -> BTreeSet<LaneId> {
+fn lanes(
+    context: &Context,
+    members: &[Member],
+    documents: &BTreeMap<DocumentUrl, Version>,
+) -> BTreeSet<(LaneId, u32)> {
     let active = members.iter().filter(|member| member.status == SubscriptionStatus::Active);
     active
         .flat_map(|member| {
-            let lane = |url: &DocumentUrl| {
-                LaneId::new(member.subscription, url.bucket().lane(member.lanes))
+            let slot = context.slot(member.subscription, member.slot);
+            let lane = move |url: &DocumentUrl| {
+                (LaneId::new(member.subscription, url.bucket().lane(member.lanes)), slot)
             };
             documents.keys().map(lane)
         })

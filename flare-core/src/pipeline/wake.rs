@@ -1,7 +1,7 @@
 //! Takes who has something to do; gives them a message that says so. A lost one costs time only:
 //! lanes look for themselves now and then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 use tracing::warn;
@@ -10,7 +10,7 @@ use super::context::Context;
 use super::stage::chain;
 use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, Placement, SubscriptionId};
+use crate::model::{LaneId, Placement, Subscription, SubscriptionId};
 use crate::port::{Outgoing, QueueExt, QueueName};
 
 /// Queues that are told something at the same time: each may be a round trip away.
@@ -25,11 +25,12 @@ pub(crate) fn slot_of(subscription: SubscriptionId, slots: u32) -> u32 {
 }
 
 impl Context {
-    /// Wakes lanes: all that can be, whatever fails. The first failure is the answer.
-    pub(crate) async fn wake(&self, lanes: impl IntoIterator<Item = LaneId>) -> Result<()> {
+    /// Wakes lanes, each with its slot: all that can be, whatever fails. The first failure is the
+    /// answer.
+    pub(crate) async fn wake(&self, lanes: impl IntoIterator<Item = (LaneId, u32)>) -> Result<()> {
         let mut by_queue: BTreeMap<QueueName, Vec<LaneId>> = BTreeMap::new();
-        for lane in lanes {
-            by_queue.entry(self.queue_of(lane)).or_default().push(lane);
+        for (lane, slot) in lanes {
+            by_queue.entry(self.queue_of(lane, slot)).or_default().push(lane);
         }
         let announced = stream::iter(by_queue).map(|(queue, lanes)| async move {
             let messages = self.wake_ups(&lanes)?;
@@ -57,20 +58,28 @@ impl Context {
         lanes.map(message).collect()
     }
 
-    /// Where the wake-ups of a lane wait.
-    pub(crate) fn queue_of(&self, lane: LaneId) -> QueueName {
+    /// Where the wake-ups of a lane in a slot wait.
+    pub(crate) fn queue_of(&self, lane: LaneId, slot: u32) -> QueueName {
         match self.settings.placement {
-            Placement::Shared => QueueName::Slot(self.slot(lane.subscription)),
+            Placement::Shared => QueueName::Slot(slot),
             Placement::Isolated => QueueName::Lane(lane),
         }
     }
 
-    /// Tells whoever works a subscription to read it again.
-    pub(crate) async fn refresh(&self, subscription: SubscriptionId) -> Result<()> {
+    /// Tells whoever works a subscription, or is going to, to read it again.
+    pub(crate) async fn refresh(&self, changed: &Subscription) -> Result<()> {
+        let subscription = changed.id;
         let message = Outgoing::new(Task::Refresh { subscription }.encode()?)
             .coalesce(format!("refresh {subscription}"));
-        let queue = QueueName::Slot(self.slot(subscription));
-        let announced = self.announce(&queue, vec![message]);
+        let slots = [Some(self.slot_of(changed)), changed.moving_from].into_iter().flatten();
+        let announced = async {
+            let mut outcome = Ok(());
+            for slot in slots.collect::<BTreeSet<u32>>() {
+                let queue = QueueName::Slot(slot);
+                outcome = outcome.and(self.announce(&queue, vec![message.clone()]).await);
+            }
+            outcome
+        };
         tokio::join!(announced, self.proclaim(subscription)).0
     }
 
@@ -82,8 +91,21 @@ impl Context {
         }
     }
 
-    pub(crate) fn slot(&self, subscription: SubscriptionId) -> u32 {
-        slot_of(subscription, self.slots)
+    /// The slot a subscription's lanes belong to: the one that is reserved for them, or the one they
+    /// are hashed onto.
+    pub(crate) fn slot(&self, subscription: SubscriptionId, pinned: Option<u32>) -> u32 {
+        // A number from other settings reserves nothing.
+        let pinned = pinned.filter(|slot| (self.slots..self.all_slots()).contains(slot));
+        pinned.unwrap_or_else(|| slot_of(subscription, self.slots))
+    }
+
+    pub(crate) fn slot_of(&self, subscription: &Subscription) -> u32 {
+        self.slot(subscription.id, subscription.slot)
+    }
+
+    /// How many slots there are to work: those that lanes are hashed onto, then the reserved ones.
+    pub(crate) fn all_slots(&self) -> u32 {
+        self.slots.saturating_add(self.settings.pinned_slots)
     }
 
     /// Sends messages, bringing back a queue that has vanished. The first failure is the answer.

@@ -36,6 +36,8 @@ pub struct QueueUpkeep {
 struct Layout {
     placement: Placement,
     slots: u32,
+    /// Slots beside those whose queues may be there, each once a subscription has it.
+    reserved: u32,
 }
 
 const PARTITION: &str = "changes wait there for their partitions to be found";
@@ -57,7 +59,18 @@ impl QueueUpkeep {
     /// be those of the runtimes' settings.
     #[must_use]
     pub fn placed(mut self, placement: Placement, slots: u32) -> Self {
-        self.layout = Some(Layout { placement, slots });
+        self.layout = Some(Layout { placement, slots, reserved: 0 });
+        self
+    }
+
+    /// The same, where so many more slots are reserved for single subscriptions
+    /// ([`Settings::pinned_slots`](crate::pipeline::Settings::pinned_slots)): their queues are made when
+    /// somebody has them, and are nobody's only beyond that number.
+    #[must_use]
+    pub fn reserving(mut self, slots: u32) -> Self {
+        if let Some(layout) = &mut self.layout {
+            layout.reserved = slots;
+        }
         self
     }
 
@@ -78,7 +91,7 @@ impl QueueUpkeep {
     async fn needed(&self) -> Result<BTreeMap<QueueName, &'static str>> {
         let stages = [(QueueName::Partition, PARTITION), (QueueName::Spread, SPREAD)];
         let mut needed = BTreeMap::from(stages);
-        let Some(Layout { placement, slots }) = self.layout else { return Ok(needed) };
+        let Some(Layout { placement, slots, .. }) = self.layout else { return Ok(needed) };
         needed.extend((0..slots).map(|slot| (QueueName::Slot(slot), SLOT)));
         if placement == Placement::Isolated {
             let mut subscriptions = self.repository.scan_subscriptions(None);
@@ -145,7 +158,9 @@ impl QueueUpkeep {
     /// The step that deletes a queue, unless it is needed; `lanes` are those of its subscription.
     fn removal(&self, queue: &QueueName, lanes: Option<u16>) -> Option<Step> {
         let state = match (queue, self.layout) {
-            (QueueName::Slot(_), Some(layout)) => State::Slots(layout.slots),
+            (QueueName::Slot(_), Some(layout)) => {
+                State::Slots(layout.slots.saturating_add(layout.reserved))
+            }
             (QueueName::Lane(_), Some(Layout { placement: Placement::Shared, .. })) => {
                 State::Shared
             }

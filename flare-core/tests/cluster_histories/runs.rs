@@ -16,7 +16,7 @@ use futures::FutureExt;
 use crate::client::Clients;
 use crate::history::History;
 use crate::node::Node;
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, Place, Seen};
 use crate::plan::Plan;
 use crate::stores::{Calls, Line};
 
@@ -47,8 +47,9 @@ impl Runs {
     /// Whether several of them work at a time.
     pub(crate) const MANY: bool = true;
 
-    pub(crate) fn new(_: &MemoryBackend, clients: &Clients) -> Self {
+    pub(crate) fn new(memory: &MemoryBackend, clients: &Clients) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
+        seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
         let owners = Arc::clone(&seen);
         clients.owned_by(Box::new(move |subscription| {
             let owners = owners.lock().unwrap();
@@ -215,6 +216,7 @@ fn named(
     let secs = Duration::from_secs;
     let (mut settings, mut cluster) = (plan.settings(), ClusterSettings::default());
     settings.slots = Some(SLOTS);
+    settings.pinned_slots = 2;
     cluster.name = name.to_owned();
     cluster.ttl = secs(8);
     cluster.call_limit = secs(2);

@@ -11,6 +11,7 @@ use futures::StreamExt;
 
 use crate::history::History;
 use crate::plan::TASK_LIFETIME;
+use crate::runs::Runs;
 
 /// Tries of something that cannot fail any more.
 const TRIES: u32 = 3;
@@ -20,7 +21,9 @@ impl History {
     pub(crate) async fn meddle(&mut self) {
         let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
         let Some(id) = self.random.choice(ids) else { return };
-        match self.random.u8(..8) {
+        match self.random.u8(..if Runs::MANY { 10 } else { 8 }) {
+            8 => self.pin(id).await,
+            9 => self.unpin(id).await,
             0 | 1 => self.pause(id).await,
             2 | 3 => self.resume(id).await,
             4 | 5 => self.replace(id).await,
@@ -58,6 +61,18 @@ impl History {
         if replaced.is_ok() {
             self.clients.replaced(id, replacement, self.documents().await);
         }
+    }
+
+    async fn pin(&mut self, id: SubscriptionId) {
+        let flare = self.flare.clone();
+        let pinned = self.in_time(flare.pin(&id)).await;
+        self.note(format_args!("pin {id}: {pinned:?}"));
+    }
+
+    async fn unpin(&mut self, id: SubscriptionId) {
+        let flare = self.flare.clone();
+        let unpinned = self.in_time(flare.unpin(&id)).await;
+        self.note(format_args!("unpin {id}: {unpinned:?}"));
     }
 
     async fn replay(&mut self, id: SubscriptionId) {

@@ -8,5 +8,6 @@ mod hosts;
 mod news;
 mod node;
 mod observed;
+mod pins;
 mod scenarios;
 mod world;

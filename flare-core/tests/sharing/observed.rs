@@ -10,10 +10,10 @@ use flare_core::Result;
 use flare_core::cluster::{NodeRecord, Plan};
 use flare_core::model::{Epoch, NodeId, SubscriptionId};
 use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
-    Written,
+    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Repository, Scan, Snapshot, StoreRevision,
+    Write, Written,
 };
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 /// Who works what, as it is stored at this moment.
 #[derive(Debug, Default)]
@@ -22,15 +22,44 @@ pub(crate) struct Seen {
     plan: Option<Plan>,
     /// How often anything was written.
     pub(crate) writes: u64,
+    /// In which slot a subscription is worked, where not all are hashed.
+    pub(crate) place: Option<Place>,
+}
+
+/// Tells in which slot a subscription is worked, or was until it has left it, and later than which
+/// epoch.
+pub(crate) struct Place(Box<dyn Fn(SubscriptionId) -> Option<(u32, Epoch)> + Send>);
+
+impl Place {
+    /// As the store says, where so many slots are for lanes that are hashed.
+    pub(crate) fn stored(store: Arc<dyn Repository>, hashed: u32) -> Self {
+        Self(Box::new(move |id| {
+            let stored = store.subscription(id).now_or_never()?.ok()??;
+            let hash = || u32::try_from(slot_of(id, hashed as usize)).unwrap();
+            let slot = stored.moving_from.or(stored.slot).unwrap_or_else(hash);
+            Some((slot, stored.least_epoch))
+        }))
+    }
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Place")
+    }
 }
 
 impl Seen {
     /// The name of the node that works a subscription, and its epoch.
     pub(crate) fn worker(&self, subscription: SubscriptionId) -> Option<(&str, Epoch)> {
         let plan = self.plan.as_ref()?;
-        let slot = slot_of(subscription, plan.slots.len());
+        let (slot, least) = match &self.place {
+            Some(Place(place)) => {
+                place(subscription).map(|(slot, least)| (slot as usize, least))?
+            }
+            None => (slot_of(subscription, plan.slots.len()), Epoch::ZERO),
+        };
         let (node, tenure) = plan.slots[slot].worker()?;
-        Some((self.names.get(&node)?, tenure.epoch))
+        Some((self.names.get(&node)?, tenure.epoch.max(least)))
     }
 }
 

@@ -20,7 +20,7 @@ use futures::FutureExt;
 
 use crate::hosts::{Hosts, Told};
 use crate::node::Node;
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, Place, Seen};
 
 /// Rounds that everything gets before time moves, and turns of each node in a round.
 const ROUNDS: u32 = 6;
@@ -53,6 +53,7 @@ impl World {
         let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let seen = Arc::<Mutex<Seen>>::default();
+        seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
         let hosts = Hosts::new(clock.clone(), Arc::clone(&seen));
         let (queue, lease) = (memory.queue(), memory.lease());
         let (nodes, seed) = (BTreeMap::new(), seed * 1_000);

@@ -215,12 +215,14 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
         let (id, partition) = seat(&repo, subscription, 3).await;
         // Some are replaced more often, so that generations differ.
         let replacements = if status == Preparing { 0 } else { 1 + index as u64 % 3 };
+        let slot = (replacements > 0 && index % 2 == 0).then_some(index as u32 * 1_000);
         for _ in 0..replacements {
-            replace(&repo, &stored(&repo, id).await, |new| new.status = status).await;
+            let old = stored(&repo, id).await;
+            replace(&repo, &old, |new| (new.status, new.slot) = (status, slot)).await;
         }
         let members = expected.entry((resource, partition)).or_default();
         if status != Deleting {
-            members.insert((id, 1 + replacements, status.as_str(), lanes));
+            members.insert((id, 1 + replacements, status.as_str(), lanes, slot));
         }
     }
     for ((resource, partition), expected) in expected {
@@ -228,7 +230,7 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
         assert_eq!(members.len(), expected.len());
         let as_they_stand = members.into_iter().map(|member| {
             let generation = member.generation.get();
-            (member.subscription, generation, member.status.as_str(), member.lanes)
+            (member.subscription, generation, member.status.as_str(), member.lanes, member.slot)
         });
         assert_eq!(as_they_stand.collect::<BTreeSet<_>>(), expected);
     }

@@ -2,8 +2,8 @@
 
 use flare_core::model::subscription::DataValue;
 use flare_core::model::{
-    Generation, LaneId, LaneState, PartitionId, Subscription, SubscriptionId, SubscriptionSpec,
-    SubscriptionStatus, Timestamp,
+    Epoch, Generation, LaneId, LaneState, PartitionId, Subscription, SubscriptionId,
+    SubscriptionSpec, SubscriptionStatus, Timestamp,
 };
 use flare_core::port::{Page, Replaced};
 
@@ -26,6 +26,7 @@ pub async fn rs6_replaces_at_the_generation_named(repo: Repo) {
     new.created_at = Timestamp::EPOCH;
     new.updated_at = Timestamp::from_unix_millis(1_700_000_000_001);
     new.resumed_at = Some(Timestamp::from_unix_millis(1_700_000_000_002));
+    (new.slot, new.moving_from, new.least_epoch) = (Some(1_030), Some(0), Epoch::new(9));
     let replaced = repo.replace_subscription(old.generation, new.clone()).await.unwrap();
 
     let mut expected = new;
@@ -35,6 +36,14 @@ pub async fn rs6_replaces_at_the_generation_named(repo: Repo) {
     expected.generation = Generation::new(2);
     assert_eq!(replaced, Replaced::Done(expected.clone()));
     assert_eq!(stored(&repo, old.id).await, expected);
+
+    // And what is not there any more goes.
+    let mut new = expected.clone();
+    (new.reason, new.slot, new.moving_from) = (None, None, None);
+    let replaced = repo.replace_subscription(new.generation, new.clone()).await.unwrap();
+    new.generation = Generation::new(3);
+    assert_eq!(replaced, Replaced::Done(new.clone()));
+    assert_eq!(stored(&repo, old.id).await, new);
 }
 
 /// RS6: at any other generation nothing changes, and the caller learns what is there.

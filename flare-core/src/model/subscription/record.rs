@@ -1,7 +1,7 @@
 //! Takes a client's wish and where it stands; gives the record the stores keep.
 
 use super::{SubscriptionSpec, SubscriptionStatus};
-use crate::model::{Generation, PartitionId, ResourceId, SubscriptionId, Timestamp};
+use crate::model::{Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Timestamp};
 
 /// A client's wish to be told about a resource's documents, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,12 @@ pub struct Subscription {
     pub updated_at: Timestamp,
     /// When its last pause or suspension ended.
     pub resumed_at: Option<Timestamp>,
+    /// The slot that was reserved for its lanes; without one they are hashed onto one of the others.
+    pub slot: Option<u32>,
+    /// The slot its lanes have yet to leave before they start in the one they are in now.
+    pub moving_from: Option<u32>,
+    /// What its lanes are worked under has to be later: they were worked in another slot before.
+    pub least_epoch: Epoch,
 }
 
 impl Subscription {
@@ -48,6 +54,9 @@ impl Subscription {
             created_at: now,
             updated_at: now,
             resumed_at: None,
+            slot: None,
+            moving_from: None,
+            least_epoch: Epoch::ZERO,
         }
     }
 }

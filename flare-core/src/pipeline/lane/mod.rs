@@ -36,6 +36,7 @@ pub(crate) use restored::Restored;
 pub(crate) struct Lane {
     pub(crate) context: Arc<Context>,
     pub(crate) id: LaneId,
+    pub(crate) slot: u32,
     pub(crate) term: Term,
     /// Stores what the lanes of the term have to store, theirs together.
     pub(crate) groups: Arc<Groups>,
@@ -52,14 +53,14 @@ pub(crate) struct Lane {
     pub(crate) wake: Arc<Notify>,
     /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,
-    /// Its documents were other lanes' until now: wake-ups may still be on their way to those.
-    pub(crate) renumbered: bool,
+    /// Its documents were other lanes', or another slot's, until now: wake-ups may still be on their
+    /// way there.
+    pub(crate) moved: bool,
 }
 
 impl Lane {
     /// Whether it is certainly still ours to work.
     fn is_trusted(&self) -> bool {
-        let slot = self.context.slot(self.id.subscription);
-        self.term.is_trusted(slot, &*self.context.clock)
+        self.term.is_trusted(self.slot, &*self.context.clock)
     }
 }

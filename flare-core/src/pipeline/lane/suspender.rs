@@ -86,7 +86,7 @@ async fn suspend(
             info!(subscription = %id, reason, "suspended");
             context.events.emit(Event::new(id, EventKind::Suspended { reason }));
             // The other lanes find out by the next change at the latest.
-            context.refresh(id).await?;
+            context.refresh(&suspended).await?;
             Ok(Suspended::Now(Arc::new(suspended)))
         }
         Replaced::Conflict(newer) => Ok(Suspended::Now(Arc::new(newer))),

@@ -2,13 +2,14 @@
 //! end, as it now wants to be worked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::warn;
 
 use super::directory::Afresh;
 use super::read::{Found, Looked};
 use super::{AGAIN, Lanes};
-use crate::model::{Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{SubscriptionId, SubscriptionStatus};
 use crate::pipeline::stage::chain;
 use crate::port::EpochGrant;
 
@@ -21,13 +22,12 @@ impl Lanes {
     /// Works a subscription as it now wants to be worked.
     pub(super) fn adopt(&mut self, looked: Looked) {
         let Looked { id, found } = looked;
-        let tenancy = self.slots.get_mut(&self.context.slot(id));
-        let Some(tenancy) = tenancy.filter(|it| it.works()) else { return };
         match found {
             Ok(Some(found)) => self.work(found),
             Ok(None) => {
-                tenancy.forget(id);
+                self.slots.values_mut().for_each(|tenancy| tenancy.forget(id));
                 self.directory.stop(id);
+                self.leaving.remove(&id);
             }
             Err(error) => {
                 warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
@@ -38,28 +38,43 @@ impl Lanes {
 
     fn work(&mut self, found: Found) {
         let Found { subscription, resource, drawn } = found;
-        let id = subscription.id;
+        let (id, slot) = (subscription.id, self.context.slot_of(&subscription));
+        let works = self.slots.get(&slot).filter(|it| it.works());
+        if works.is_some_and(|it| !it.listens) {
+            // Somebody has this reserved slot now.
+            self.listen(slot, Duration::ZERO);
+        }
+        if let Some(from) = subscription.moving_from {
+            self.leave(&subscription, from);
+            return;
+        }
+        self.leaving.remove(&id);
         if subscription.status != SubscriptionStatus::Active {
             self.directory.stop(id);
             return;
         }
-        if self.directory.has_other_than(id, subscription.spec.delivery().lanes()) {
+        if self.directory.has_other_than(id, subscription.spec.delivery().lanes(), slot) {
             // Each lane has other documents now: all end before any starts.
             self.directory.stop(id);
             self.awaited.insert(id);
             return;
         }
+        let Some(tenancy) = self.slots.get(&slot).filter(|it| it.works()) else { return };
+        let moved = tenancy.grant_of(id).term.tenure.epoch <= subscription.least_epoch;
         self.directory.update(&subscription);
         let missing = self.directory.missing(&subscription);
         if missing.is_empty() {
             return;
         }
-        let afresh = self.directory.afresh(&subscription);
+        let afresh = match moved {
+            true => Some(Afresh::Moved),
+            false => self.directory.afresh(&subscription),
+        };
         match resource {
-            Some(resource) if self.renew(&subscription, afresh, drawn) => {
-                let renumbered = afresh == Some(Afresh::Renumbered);
+            Some(resource) if self.renew(id, slot, afresh, drawn) => {
+                let moved = matches!(afresh, Some(Afresh::Renumbered | Afresh::Moved));
                 for lane in missing {
-                    self.start(lane, &subscription, Arc::clone(&resource), renumbered);
+                    self.start(lane, &subscription, Arc::clone(&resource), moved);
                 }
             }
             // One ended since it was read.
@@ -74,16 +89,16 @@ impl Lanes {
     /// undo one of theirs, and what one of those had sent when it failed would be taken for known.
     fn renew(
         &mut self,
-        subscription: &Subscription,
+        id: SubscriptionId,
+        slot: u32,
         afresh: Option<Afresh>,
         drawn: Option<EpochGrant>,
     ) -> bool {
         let Some(afresh) = afresh else { return true };
-        let slot = self.context.slot(subscription.id);
         let Some(tenancy) = self.slots.get_mut(&slot) else { return false };
         // Trusted after it was drawn: whoever has the slot next draws a greater one.
         match drawn.filter(|_| tenancy.grant.term.is_trusted(slot, &*self.context.clock)) {
-            Some(drawn) => tenancy.renew(&self.context, subscription.id, slot, drawn, afresh),
+            Some(drawn) => tenancy.renew(&self.context, id, slot, drawn, afresh),
             None => false,
         }
     }

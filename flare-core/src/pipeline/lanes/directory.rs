@@ -55,6 +55,8 @@ pub(super) enum Afresh {
     Renumbered,
     /// One of the former ones failed half-way.
     Failed,
+    /// They were worked in another slot, perhaps by somebody else, perhaps until it failed.
+    Moved,
 }
 
 impl Worked {
@@ -145,9 +147,16 @@ impl Directory {
         self.with(|all| all.range(of(subscription)).for_each(|(_, worked)| worked.stop()));
     }
 
-    /// Whether lanes are worked that share the subscription with another number of others.
-    pub(super) fn has_other_than(&self, subscription: SubscriptionId, lanes: u16) -> bool {
-        self.with(|all| all.range(of(subscription)).any(|(_, worked)| worked.lanes != lanes))
+    /// Whether lanes of a subscription are worked that were started when it had another number of
+    /// them, or another slot.
+    pub(super) fn has_other_than(
+        &self,
+        subscription: SubscriptionId,
+        lanes: u16,
+        slot: u32,
+    ) -> bool {
+        let other = |worked: &Worked| worked.lanes != lanes || worked.slot != slot;
+        self.with(|all| all.range(of(subscription)).any(|(_, worked)| other(worked)))
     }
 
     /// Which lanes of a subscription are not worked.

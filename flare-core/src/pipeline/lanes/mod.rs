@@ -3,7 +3,7 @@
 //!
 //! - `tenancy`: what is worked in one slot, from its grant to its end; `start`: its tasks.
 //! - `directory`: the lanes that are worked, for whoever has news for one.
-//! - `hear`: what is said in a queue.
+//! - `hear`: what is said in a queue; `leave`: that a subscription has left a slot.
 //! - `queues`: that all of them are there.
 //! - `agenda`: what is to be read from the stores next; `read`: reads it; `adopt`: acts on it.
 //! - `teller`: for news that come by other ways.
@@ -15,6 +15,7 @@ mod adopt;
 mod agenda;
 mod directory;
 mod hear;
+mod leave;
 mod queues;
 mod read;
 mod start;
@@ -42,7 +43,7 @@ use super::ownership::OwnershipChange;
 use super::slots::Slots;
 use super::stage::chain;
 use super::term::Term;
-use crate::model::{LaneId, SubscriptionId, Timestamp};
+use crate::model::{Generation, LaneId, SubscriptionId, Timestamp};
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -64,6 +65,8 @@ pub(crate) struct Lanes {
     roles: HashMap<Id, Role>,
     /// Subscriptions that start anew once the last of their lanes has ended.
     awaited: BTreeSet<SubscriptionId>,
+    /// Those of which it is being said that they have left a slot, and as of which generation.
+    leaving: BTreeMap<SubscriptionId, Generation>,
     agenda: Agenda,
     /// What is being read from the stores.
     reading: Option<BoxFuture<'static, Read>>,
@@ -93,6 +96,7 @@ impl Lanes {
             tasks: JoinSet::new(),
             roles: HashMap::new(),
             awaited: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             agenda: Agenda::default(),
             reading: None,
             checking: None,
@@ -168,7 +172,10 @@ impl Lanes {
 
     fn begin(&mut self, slot: u32, grant: Grant) {
         self.slots.insert(slot, Tenancy::begin(grant));
-        self.listen(slot, Duration::ZERO);
+        // A reserved one has a queue once somebody has it.
+        if slot < self.context.slots {
+            self.listen(slot, Duration::ZERO);
+        }
         self.agenda.sweep_at_once(self.context.now());
     }
 
@@ -298,8 +305,9 @@ impl Lanes {
     }
 
     fn read_one(&mut self, id: SubscriptionId) {
-        // News of lanes that are not ours are not for us.
-        if self.slots.contains_key(&self.context.slot(id)) {
+        // News of lanes that are not ours are not for us. Whoever has a reserved slot has to look.
+        let reserved = self.slots.range(self.context.slots..).next().is_some();
+        if reserved || self.slots.contains_key(&self.context.slot(id, None)) {
             self.reading = Some(self.reader().one(id).boxed());
         }
     }

@@ -21,7 +21,7 @@ impl Lanes {
         if self.checking.as_ref().is_some_and(|checking| !checking.is_finished()) {
             return;
         }
-        let slots = self.slots.iter().filter(|(_, tenancy)| tenancy.works());
+        let slots = self.slots.iter().filter(|(_, it)| it.works() && it.listens);
         let slots = slots.map(|(slot, _)| QueueName::Slot(*slot));
         let lanes = match self.context.settings.placement {
             Placement::Shared => Vec::new(),

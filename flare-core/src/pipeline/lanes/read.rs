@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{Epoch, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus};
 use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
@@ -46,7 +46,7 @@ pub(super) struct Found {
     pub(super) subscription: Arc<Subscription>,
     /// Where lanes have to be started.
     pub(super) resource: Option<Arc<Resource>>,
-    /// Where those need an epoch of their own.
+    /// Where those may need an epoch of their own.
     pub(super) drawn: Option<EpochGrant>,
 }
 
@@ -81,7 +81,8 @@ impl Reader {
                 Err(error) => return Read::Page { looked, after: last, stopped: Some(error) },
             };
             (seen, last) = (seen + 1, Some(subscription.id));
-            if slots.contains(self.context.slot(subscription.id)) {
+            let its = [Some(self.context.slot_of(&subscription)), subscription.moving_from];
+            if its.into_iter().flatten().any(|slot| slots.contains(slot)) {
                 let id = subscription.id;
                 let found = self.look_at(subscription, &mut resources).await;
                 looked.push(Looked { id, found });
@@ -108,7 +109,8 @@ impl Reader {
         let (mut resource, mut drawn) = (None, None);
         if active && !self.directory.missing(&subscription).is_empty() {
             resource = Some(self.resource(&subscription, resources).await?);
-            if self.directory.afresh(&subscription).is_some() {
+            let moved = subscription.least_epoch > Epoch::ZERO;
+            if moved || self.directory.afresh(&subscription).is_some() {
                 drawn = Some(self.context.repository.next_epoch().await?);
             }
         }

@@ -17,6 +17,7 @@ impl Lanes {
     /// Listens to a slot's queue after a while.
     pub(super) fn listen(&mut self, slot: u32, after: Duration) {
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
+        tenancy.listens = true;
         let stop = tenancy.stop();
         let context = Arc::clone(&self.context);
         let hear = Hear::new(&context, &self.directory, &self.tell, Whose::Slot(slot));
@@ -36,9 +37,9 @@ impl Lanes {
         id: LaneId,
         subscription: &Arc<Subscription>,
         resource: Arc<Resource>,
-        renumbered: bool,
+        moved: bool,
     ) {
-        let slot = self.context.slot(id.subscription);
+        let slot = self.context.slot_of(subscription);
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
         let (stopper, stop) = stop();
         let (updates, newest) = watch::channel(Arc::clone(subscription));
@@ -48,6 +49,7 @@ impl Lanes {
         let lane = Lane {
             context: Arc::clone(&self.context),
             id,
+            slot,
             term: grant.term.clone(),
             groups: Arc::clone(&grant.groups),
             resource,
@@ -57,7 +59,7 @@ impl Lanes {
             restored: Arc::clone(&restored),
             wake: Arc::clone(&wake),
             stop: stop.clone(),
-            renumbered,
+            moved,
         };
         let work = lane::run(lane, self.places.clone());
         let task = match self.context.settings.placement {

@@ -36,6 +36,8 @@ pub(super) struct Tenancy {
     pub(super) grant: Grant,
     /// Subscriptions whose lanes began anew since, under a later epoch each.
     renewed: BTreeMap<SubscriptionId, Grant>,
+    /// Its queue is listened to.
+    pub(super) listens: bool,
     phase: Phase,
     /// Ends its consumer.
     stopper: Stopper,
@@ -62,7 +64,8 @@ impl Tenancy {
         let (stopper, stop) = stop();
         let (tasks, awaited) = (HashMap::new(), Vec::new());
         let (renewed, phase) = (BTreeMap::new(), Phase::Works);
-        Self { grant, renewed, phase, stopper, stop, tasks, next: None, awaited }
+        let (listens, next) = (false, None);
+        Self { grant, renewed, listens, phase, stopper, stop, tasks, next, awaited }
     }
 
     /// What the lanes of a subscription are worked under.
@@ -87,7 +90,7 @@ impl Tenancy {
         let taken_at = match afresh {
             // Since the slot was taken everything was stored before anything else was begun.
             Afresh::Renumbered => before.tenure.taken_at,
-            Afresh::Failed => drawn.at,
+            Afresh::Failed | Afresh::Moved => drawn.at,
         };
         let tenure = Tenure { epoch: drawn.epoch, taken_at };
         let term = before.under(slot, tenure);

@@ -24,10 +24,11 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS4** `partitions` names every partition with a subscription whose insert returned before
 ///   the call.
 /// - **RS5** `members` gives every subscription of the partition whose insert returned before the
-///   call, with its generation and status, except deleting ones.
+///   call, with its generation, status, number of lanes and the slot that is reserved for them,
+///   except deleting ones.
 /// - **RS6** `replace_subscription` takes place only at the generation named and stores the next
 ///   one; of any number of concurrent replacements one succeeds, the others learn what is there.
-///   Id, resource, partition and creation time stay.
+///   Id, resource, partition and creation time stay; all else is what was given.
 /// - **RS7** `list_subscriptions` gives those of the resource that are not deleting, oldest first
 ///   (by id), with their total; `scan_subscriptions` gives all of every resource, deleting ones
 ///   too, in id order after the one named.
@@ -85,6 +86,8 @@ pub struct Member {
     pub status: SubscriptionStatus,
     /// How many lanes it has, so that spread knows whom to wake.
     pub lanes: u16,
+    /// The slot that is reserved for them, if any, so that spread knows where.
+    pub slot: Option<u32>,
 }
 
 impl Member {
@@ -95,13 +98,21 @@ impl Member {
         status: SubscriptionStatus,
         lanes: u16,
     ) -> Self {
-        Self { subscription, generation, status, lanes }
+        Self { subscription, generation, status, lanes, slot: None }
+    }
+
+    /// The same, with a slot reserved for its lanes.
+    #[must_use]
+    pub const fn pinned(mut self, slot: Option<u32>) -> Self {
+        self.slot = slot;
+        self
     }
 
     /// What spread has to know of a subscription.
     pub fn of(subscription: &Subscription) -> Self {
         let lanes = subscription.spec.delivery().lanes();
         Self::new(subscription.id, subscription.generation, subscription.status, lanes)
+            .pinned(subscription.slot)
     }
 }
 

@@ -133,7 +133,7 @@ impl Courier {
         let look_at = lane.context.now();
         let pulse = lane.context.pulse("lane");
         let every = lane.context.settings.rederive_every;
-        let look_every = if lane.renumbered { FIRST_LOOK.min(every) } else { every };
+        let look_every = if lane.moved { FIRST_LOOK.min(every) } else { every };
         Self {
             lane,
             places,
