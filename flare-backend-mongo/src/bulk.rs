@@ -67,7 +67,7 @@ impl Connection {
     ) -> Result<Updated> {
         let Update { filter, pipeline, upsert } = update;
         let call = collection.update_one(filter, pipeline).upsert(upsert);
-        match self.within(operation, async { Ok(call.await) }).await? {
+        match self.reach(operation, async { Ok(call.await) }).await? {
             Ok(result) => Ok(updated(&result)),
             Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(Updated::Duplicate),
             Err(error) => Err(error::from_driver(operation, error)),
@@ -125,7 +125,7 @@ impl Connection {
         models: impl IntoIterator<Item = WriteModel>,
     ) -> Vec<Result<Updated>> {
         let call = self.client().bulk_write(models).ordered(false).verbose_results();
-        match self.within(operation, async { Ok(call.await) }).await {
+        match self.reach(operation, async { Ok(call.await) }).await {
             Err(timeout) => vec![Err(timeout); count],
             Ok(Ok(done)) => answers(operation, count, &outcomes(&done), |_| None),
             Ok(Err(error)) => partial_answers(operation, count, error),

@@ -8,6 +8,7 @@ use flare_core::port::{Clock, SystemClock};
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection, Database};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::BACKEND;
 use crate::config::MongoConfig;
@@ -18,6 +19,9 @@ const WIRE_8_0: i32 = 25;
 /// The wire version of MongoDB 6.0, the oldest that is supported.
 const WIRE_6_0: i32 = 17;
 
+/// Connections the driver makes to a server, unless it is told.
+const POOL: u32 = 10;
+
 /// One database, and how to call it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
@@ -25,6 +29,10 @@ pub(crate) struct Connection {
     database: Database,
     pub(crate) clock: Arc<dyn Clock>,
     timeout: Duration,
+    /// As many as there are connections. The driver lets calls wait for one as well, but keeps those
+    /// that were given up in its line and serves one per event, so that whoever comes after a
+    /// thousand of them waits for minutes.
+    places: Arc<Semaphore>,
     pub(crate) poll_every: Duration,
     /// Whether the server takes batches of different updates, with an answer for each.
     pub(crate) bulk: bool,
@@ -33,7 +41,10 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, and makes sure that somebody is there who is new enough.
     pub(crate) async fn open(config: &MongoConfig) -> Result<Self> {
-        let (options, database) = config.options().await?;
+        let (mut options, database) = config.options().await?;
+        let pool = options.max_pool_size.filter(|most| *most > 0).unwrap_or(POOL);
+        // Else calls would wait in the driver's line while others connect.
+        options.max_connecting.get_or_insert(pool);
         let client =
             Client::with_options(options).map_err(|error| error::from_driver("connect", error))?;
         let mut connection = Self {
@@ -41,6 +52,7 @@ impl Connection {
             client,
             clock: Arc::new(SystemClock::new()),
             timeout: config.timeout,
+            places: Arc::new(Semaphore::new(pool as usize)),
             poll_every: config.poll_every,
             bulk: false,
         };
@@ -63,10 +75,31 @@ impl Connection {
         operation: &'static str,
         call: impl IntoFuture<Output = mongodb::error::Result<T>>,
     ) -> Result<T> {
-        self.within(operation, async {
-            call.into_future().await.map_err(|error| error::from_driver(operation, error))
+        let call = call.into_future();
+        self.reach(operation, async {
+            call.await.map_err(|error| error::from_driver(operation, error))
         })
         .await
+    }
+
+    /// Awaits `work`, which is a call of the driver's, for as long as a call may take; waiting for a
+    /// connection takes of that time.
+    pub(crate) async fn reach<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.within(operation, async {
+            let _place = self.place(operation).await?;
+            work.await
+        })
+        .await
+    }
+
+    /// The right to use a connection, once there is one. Whoever has it must not ask for another.
+    pub(crate) async fn place(&self, operation: &'static str) -> Result<SemaphorePermit<'_>> {
+        let closed = |error| Error::new(ErrorKind::Internal, operation).source(error);
+        self.places.acquire().await.map_err(closed)
     }
 
     /// Makes one call that takes as long as there is something to go through (a count, the build of
@@ -76,10 +109,11 @@ impl Connection {
         operation: &'static str,
         call: impl IntoFuture<Output = mongodb::error::Result<T>>,
     ) -> Result<T> {
+        let _place = self.place(operation).await?;
         call.into_future().await.map_err(|error| error::from_driver(operation, error))
     }
 
-    /// Awaits `work` for as long as a call may take.
+    /// Awaits `work`, which calls nobody by itself, for as long as a call may take.
     pub(crate) async fn within<T>(
         &self,
         operation: &'static str,

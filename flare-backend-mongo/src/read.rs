@@ -42,7 +42,7 @@ impl Connection {
                 Reading::Not(question) => Box::new(self.run(operation, question).await?),
                 Reading::Cursor(cursor) => cursor,
             };
-            let next = self.within(operation, async {
+            let next = self.reach(operation, async {
                 cursor.try_next().await.map_err(|error| error::from_driver(operation, error))
             });
             Ok::<_, Error>(next.await?.map(|record| (record, Reading::Cursor(cursor))))

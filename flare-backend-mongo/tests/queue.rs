@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         .test("racing_senders_leave_one_message_per_key", racing_senders_leave_one_per_key)
         .test("a_returned_message_absorbs_unless_another_does", a_returned_message_absorbs)
         .test("a_receive_dropped_half_way_gives_back", a_receive_dropped_half_way_gives_back)
+        .test("calls_that_were_given_up_are_in_nobodys_way", given_up_calls_are_in_nobodys_way)
         .test("a_large_backlog_is_received_in_parts", a_large_backlog_is_received_in_parts)
         .run()
 }
@@ -45,6 +46,20 @@ async fn open(scratch: &Scratch) -> Arc<MongoQueue> {
     let queue = MongoQueue::connect(scratch.config().poll_every(POLL)).await.unwrap();
     queue.create(&QUEUE).await.unwrap();
     Arc::new(queue)
+}
+
+/// A node that loses its slots gives up all it was waiting for at once.
+async fn given_up_calls_are_in_nobodys_way(uri: String) {
+    let scratch = Scratch::new(&uri);
+    let config = scratch.config().timeout(Duration::from_secs(30));
+    let queue = MongoQueue::connect(config).await.unwrap();
+    queue.create(&QUEUE).await.unwrap();
+    // Far more than there are connections, and given up before most of them had one.
+    let calls = join_all((0..5_000).map(|_| queue.depth(&QUEUE)));
+    let given_up = tokio::time::timeout(Duration::from_millis(50), calls).await;
+    assert!(given_up.is_err(), "they were too few to be given up");
+    let depth = queue.depth(&QUEUE).await.unwrap();
+    assert_eq!(depth.ready, 0);
 }
 
 async fn send(queue: &MongoQueue, messages: impl IntoIterator<Item = Outgoing>) {

@@ -49,6 +49,7 @@ impl MongoQueue {
         self.connection
             .within(OPERATION, async {
                 let mut found = self.connection.run(OPERATION, found).await?;
+                let _place = self.connection.place(OPERATION).await?;
                 let mut candidates = Vec::new();
                 let (mut exists, mut bytes) = (false, 0);
                 while bytes < MOST_BYTES {

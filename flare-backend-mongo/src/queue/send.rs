@@ -55,7 +55,7 @@ impl MongoQueue {
         }
         let records = messages.iter().map(|message| message_record(queue, time, message));
         let insert = self.messages.insert_many(records).ordered(false);
-        let inserted = self.connection.within(OPERATION, async { Ok(insert.await) }).await;
+        let inserted = self.connection.reach(OPERATION, async { Ok(insert.await) }).await;
         let mut answers = match inserted {
             Ok(Ok(_)) => return vec![Ok(()); messages.len()],
             Ok(Err(error)) => answers(messages.len(), error),

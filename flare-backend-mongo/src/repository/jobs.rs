@@ -85,7 +85,7 @@ impl JobStore for MongoRepository {
         }
         let jobs = &self.stored.jobs;
         let call = jobs.insert_one(record);
-        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+        match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(_) => Ok(true),
             Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(false),
             Err(error) => Err(error::from_driver(OPERATION, error)),

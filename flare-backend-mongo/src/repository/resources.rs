@@ -97,7 +97,7 @@ impl ResourceStore for MongoRepository {
         let record = write_resource(&resource)?;
         let resources = &self.stored.resources;
         let call = resources.insert_one(record);
-        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+        match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(_) => Ok(()),
             Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {
                 // The very same one is welcome again, whatever became of it.

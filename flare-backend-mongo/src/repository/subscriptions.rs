@@ -151,7 +151,7 @@ impl MongoRepository {
             let call = partitions
                 .update_one(doc! { "_id": seat_id(resource, new), "seats": 0 }, taken())
                 .upsert(true);
-            match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
                 Ok(_) => return Ok(new),
                 // Somebody else has just opened it: there may be seats in it.
                 Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {}
@@ -221,7 +221,7 @@ impl SubscriptionStore for MongoRepository {
         let record = write_subscription(OPERATION, &subscription)?;
         let subscriptions = &self.stored.subscriptions;
         let call = subscriptions.insert_one(record);
-        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+        match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(_) => Ok(subscription),
             Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {
                 self.leave_seat(OPERATION, subscription.resource, subscription.partition).await?;
@@ -350,7 +350,7 @@ impl SubscriptionStore for MongoRepository {
             .subscriptions
             .find_one_and_update(filter, update)
             .return_document(ReturnDocument::After);
-        match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+        match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(Some(stored)) => {
                 Ok(Replaced::Done(read_subscription(Record::new(OPERATION, &stored))?))
             }

@@ -70,7 +70,7 @@ pub(crate) async fn create_collection(
     collection: &CollectionSpec,
 ) -> Result<bool> {
     let call = connection.database().create_collection(collection.full_name());
-    match connection.within(operation, async { Ok(call.await) }).await? {
+    match connection.reach(operation, async { Ok(call.await) }).await? {
         Ok(()) => Ok(true),
         Err(error) if error::code(&error) == Some(EXISTS) => Ok(false),
         Err(error) => Err(error::from_driver(operation, error)),

@@ -50,7 +50,7 @@ async fn begin(connection: &Connection, before: &Document, migration: &Migration
         return Ok(false);
     }
     let note = schema.update_one(before.clone(), running.clone()).upsert(true);
-    match connection.within(OPERATION, async { Ok(note.await) }).await? {
+    match connection.reach(OPERATION, async { Ok(note.await) }).await? {
         Ok(_) => Ok(true),
         // It was recorded at the same moment: begun like here, or further.
         Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {

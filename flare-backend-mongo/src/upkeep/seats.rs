@@ -189,7 +189,7 @@ impl MongoUpkeep {
             let uncounted = doc! { "_id": id, "seats": { "$exists": false } };
             let count = doc! { "$set": { "seats": seated }, "$currentDate": { "takenAt": true } };
             let call = partitions.update_one(uncounted, count).upsert(true);
-            return match self.connection.within(APPLY, async { Ok(call.await) }).await? {
+            return match self.connection.reach(APPLY, async { Ok(call.await) }).await? {
                 Ok(_) => Ok(true),
                 Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(false),
                 Err(error) => Err(error::from_driver(APPLY, error)),

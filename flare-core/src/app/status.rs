@@ -29,7 +29,7 @@ impl Flare {
         let mut report = report(&subscription, &counted, &lanes, queue.to_string(), context.now());
         // Whoever works the slot now may not have stored anything of the lane yet.
         if let Some(cluster) = self.cluster_seen().await {
-            let worker = cluster.worker(context.slot(subscription.id));
+            let worker = cluster.worker(context.slot_of(&subscription));
             report.node = worker.map(|node| node.to_string());
         }
         Ok(report)

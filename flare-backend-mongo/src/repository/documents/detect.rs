@@ -190,7 +190,7 @@ impl MongoRepository {
                 .upsert(upsert)
                 .return_document(ReturnDocument::Before)
                 .projection(versions());
-            let before = match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            let before = match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
                 Ok(Some(before)) => Before::read(Record::new(OPERATION, &before))?,
                 Ok(None) => Before::default(),
                 // Somebody else has just made the record.

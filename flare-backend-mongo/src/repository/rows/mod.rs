@@ -58,7 +58,7 @@ impl RowStore for MongoRepository {
                 .find_one_and_update(doc! { "_id": "epoch" }, pipeline.clone())
                 .upsert(true)
                 .return_document(ReturnDocument::After);
-            match self.connection.within(OPERATION, async { Ok(call.await) }).await? {
+            match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
                 Ok(Some(counter)) => {
                     let record = Record::new(OPERATION, &counter);
                     let epoch = Epoch::new(record.small("number")?);
