@@ -42,6 +42,7 @@ fn settings(config: &Config) -> Settings {
     settings.dead_letter_retention = config.repository.dead_letter_retention;
     settings.drain_limit = config.worker.drain_timeout;
     settings.lease_ttl = lease_ttl(config);
+    settings.pinned_slots = config.cluster.pinned_slots;
     if config.queue.engine == QueueEngine::Sqs {
         settings.slots = Some(config.queue.sqs.slots);
         settings.placement = config.queue.sqs.placement;
@@ -73,6 +74,7 @@ fn cluster(config: &Config) -> Option<ClusterSettings> {
     settings.roles.works = config.works();
     settings.roles.ingests = has(Role::Ingest);
     settings.weight = config.cluster.weight;
+    settings.shed_load = config.cluster.shed_load;
     settings.ttl = lease_ttl(config);
     // What fits into a lease follows from how long that is.
     settings.call_limit = settings.call_limit.min(settings.ttl / 4);

@@ -15,9 +15,15 @@ const UPKEEP: Duration = Duration::from_secs(5);
 const LATENCIES: [f64; 13] =
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0];
 
+/// From a hand-over within one machine to one that was forced.
+const HAND_OVERS: [f64; 9] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0];
+
 pub(crate) fn install() -> Result<PrometheusHandle, Failure> {
     let latency = Matcher::Full(observe::LATENCY.to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(latency, &LATENCIES);
+    let hand_over = Matcher::Full(observe::CLUSTER_HAND_OVER.to_owned());
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(latency, &LATENCIES)
+        .and_then(|builder| builder.set_buckets_for_metric(hand_over, &HAND_OVERS));
     let installed = builder.and_then(PrometheusBuilder::install_recorder);
     installed.map_err(|error| Failure::because("cannot set up metrics", error))
 }

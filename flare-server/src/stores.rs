@@ -99,7 +99,9 @@ async fn sqs_upkeep(config: &Config, purpose: Purpose) -> Result<Option<Arc<dyn 
         stored => stored,
     };
     let kept = |repository| QueueUpkeep::new("sqs", queue, repository);
-    let placed = |upkeep: QueueUpkeep| upkeep.placed(table.placement, table.slots);
+    let reserved = config.cluster.pinned_slots;
+    let placed =
+        |upkeep: QueueUpkeep| upkeep.placed(table.placement, table.slots).reserving(reserved);
     Ok(repository.map(|repository| Arc::new(placed(kept(repository))) as _))
 }
 

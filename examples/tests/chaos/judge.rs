@@ -8,7 +8,7 @@ use crate::driver::Victim;
 use crate::faults::Kind;
 use crate::losses::Losses;
 use crate::report::Round;
-use crate::world::{CALLS_TO_BEGIN, TAKEN_OVER_WITHIN};
+use crate::world::TAKEN_OVER_WITHIN;
 
 /// P1 to P3 and P6, as far as a client sees them. A victim sends nothing while `unheard`: its lease has ended,
 /// and it cannot have another.
@@ -53,13 +53,9 @@ pub fn judge_pace(round: &mut Round, heard: &Heard, losses: &Losses) {
     if round.doubled > round.in_doubt {
         broken.push(format!("{} doubled, {} in doubt", round.doubled, round.in_doubt));
     }
-    let to_begin = TAKEN_OVER_WITHIN + round.store * CALLS_TO_BEGIN;
-    for (what, took, within) in [
-        ("given to somebody", round.planned, TAKEN_OVER_WITHIN),
-        ("worked", round.delivered, to_begin),
-    ] {
-        if round.kind.loses_a_node() && took.is_none_or(|took| took > within) {
-            broken.push(format!("slots were {what} after {took:?}, not {within:?}"));
+    for (what, took) in [("given to somebody", round.planned), ("worked", round.delivered)] {
+        if round.kind.loses_a_node() && took.is_none_or(|took| took > TAKEN_OVER_WITHIN) {
+            broken.push(format!("slots were {what} after {took:?}, not {TAKEN_OVER_WITHIN:?}"));
         }
     }
     round.violations.extend(broken);

@@ -2,6 +2,7 @@
 //! there, whatever the reason: what it had in flight then may be told again by others.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,16 +14,18 @@ use crate::client::Doubled;
 use crate::world::TTL;
 
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
-/// A request, its answer and the storing of it are over by then: a call of MongoDB has 10 s.
-const IN_FLIGHT: Duration = Duration::from_secs(12);
+/// A request, its answer and the storing of it are over by then.
+const IN_FLIGHT: Duration = Duration::from_secs(2);
 /// How much later than others this one may notice.
 const NOTICED: Duration = Duration::from_secs(2);
 
-/// A process and when it was seen that its incarnation is gone.
+/// A process, when it was seen that its incarnation is gone, and since when it may have been without the
+/// store: longer, if nobody could reach etcd, which then lets every lease live once more.
 #[derive(Debug, Clone)]
 pub struct Loss {
     pub name: String,
     pub at: Instant,
+    since: Instant,
 }
 
 /// All losses since this was made, until it is dropped.
@@ -50,7 +53,7 @@ impl Losses {
         let excuses = |loss: &Loss| {
             loss.name == first.node
                 && loss.at + NOTICED >= first.at
-                && loss.at <= first.at + TTL + IN_FLIGHT + NOTICED
+                && loss.since <= first.at + TTL + IN_FLIGHT + NOTICED
                 && loss.at <= again.at + NOTICED
         };
         self.seen.lock().unwrap().iter().any(excuses)
@@ -65,17 +68,29 @@ impl Drop for Losses {
 
 async fn look(flare: Flare, seen: Arc<Mutex<Vec<Loss>>>) {
     let mut known: HashMap<NodeId, String> = HashMap::new();
+    let mut looked = Instant::now();
+    let mut away: Option<Range<Instant>> = None;
     loop {
         // While etcd is away nobody loses anything that others would be given.
         if let Ok(view) = flare.cluster().await {
             let at = Instant::now();
+            if at - looked > NOTICED {
+                away = Some(looked..at);
+            }
+            looked = at;
+            let recent = away.as_ref().filter(|away| at <= away.end + TTL + NOTICED);
+            let since = recent.map_or(at, |away| away.start);
             let there: HashMap<NodeId, String> = view
                 .nodes
                 .iter()
                 .filter_map(|node| Some((node.id, node.record.as_ref()?.name.clone())))
                 .collect();
             let gone = known.iter().filter(|(id, _)| !there.contains_key(id));
-            seen.lock().unwrap().extend(gone.map(|(_, name)| Loss { name: name.clone(), at }));
+            seen.lock().unwrap().extend(gone.map(|(_, name)| Loss {
+                name: name.clone(),
+                at,
+                since,
+            }));
             known = there;
         }
         tokio::time::sleep(LOOKS_EVERY).await;

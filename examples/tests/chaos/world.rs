@@ -13,7 +13,7 @@ pub const SUBSCRIPTIONS: usize = 30;
 /// Documents of each resource.
 pub const DOCUMENTS: usize = 3;
 /// Puts a second; each is told to all subscriptions of a resource.
-pub const RATE: f64 = 1.0;
+pub const RATE: f64 = 2.0;
 /// Slots that the lanes are hashed onto.
 pub const SLOTS: u32 = 48;
 /// Nodes that share them.
@@ -22,9 +22,6 @@ pub const NODES: usize = 3;
 pub const TTL: Duration = Duration::from_secs(5);
 /// Within which they are given to somebody else, who works them.
 pub const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(7);
-/// What a lane asks of MongoDB, one after the other, before its first request: who it is, how it was, what is
-/// due, and the document. On a busy machine that is what takes time.
-pub const CALLS_TO_BEGIN: u32 = 6;
 /// How long the client takes to answer, so that there is always something in flight.
 pub const ANSWERS_AFTER: Duration = Duration::from_millis(20);
 /// Says which process sent a request.

@@ -4,6 +4,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use flare_core::cluster::Standing;
 use flare_core::model::duration::format_duration;
 
 use super::answer::{Answer, json};
@@ -44,6 +45,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
         uptime: format_duration(std::time::Duration::from_secs(up.as_secs())),
         node: node.id.to_string(),
         running: node.running,
+        standing: node.standing.map(Standing::as_str),
         nodes: nodes as u64,
         consumers: 0,
         lanes: node.lanes as u64,

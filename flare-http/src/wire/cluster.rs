@@ -141,6 +141,10 @@ struct NodeShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     weight: Option<u32>,
+    /// How much of that it does without for now, as it has too much to do, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    shed_percent: Option<u32>,
     /// Whether it hands over what it has, to leave.
     draining: bool,
     /// Whether it decides who works what.
@@ -165,6 +169,7 @@ impl NodeShape {
             started_at: made_at(node.id).to_string(),
             roles: record.map(|record| roles(record.roles)),
             weight: record.map(|record| record.weight),
+            shed_percent: record.map(|record| record.shed_percent),
             draining: record.is_some_and(|record| record.draining),
             leader: leader == Some(node.id),
             local: me == Some(node.id),
@@ -185,6 +190,7 @@ impl NodeShape {
             started_at: node.started_at.to_string(),
             roles: Some(roles(Roles::ALL)),
             weight: None,
+            shed_percent: None,
             draining: false,
             leader: node.running,
             local: true,
@@ -217,7 +223,7 @@ struct Load {
     lanes: u64,
     /// Requests in flight.
     in_flight: u64,
-    /// How much of its processors' time it uses.
+    /// How busy it is, 100 being all it can do.
     busy_percent: u64,
 }
 

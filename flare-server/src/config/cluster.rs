@@ -21,6 +21,10 @@ pub struct Cluster {
     pub roles: Vec<Role>,
     /// Its part of the slots, in relation to the others' weights.
     pub weight: u32,
+    /// Whether it gives slots away by itself while it has too much to do.
+    pub shed_load: bool,
+    /// Slots beside those that lanes are hashed onto, each for one subscription at a time.
+    pub pinned_slots: u32,
 }
 
 impl Default for Cluster {
@@ -30,6 +34,8 @@ impl Default for Cluster {
             name: String::new(),
             roles: vec![Role::Lead, Role::Work, Role::Ingest],
             weight: 100,
+            shed_load: true,
+            pinned_slots: 0,
         }
     }
 }
@@ -69,6 +75,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return refuse("roles", "must have at least one of \"lead\", \"work\", \"ingest\"");
     }
     number("cluster.weight", cluster.weight, 0, 1_000_000)?;
+    number("cluster.pinned-slots", cluster.pinned_slots, 0, 1_024)?;
     if !cluster.enable {
         return Ok(());
     }

@@ -38,6 +38,7 @@ fn settings_of_a_cluster_need_one() {
         ("cluster.name = \"a\"", "cluster.name"),
         ("cluster.roles = [\"work\"]", "cluster.roles"),
         ("cluster.weight = 50", "cluster.weight"),
+        ("cluster.pinned-slots = 4", "cluster.pinned-slots"),
     ] {
         let refused = in_mongodb(line).unwrap_err();
         assert_eq!(refused.key(), key);

@@ -14,7 +14,7 @@ fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> 
 }
 
 /// A key, a wrong value as TOML, and what the refusal has to say.
-const WRONG: [(&str, &str, &str); 110] = [
+const WRONG: [(&str, &str, &str); 112] = [
     ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
     ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
     ("http.server.timeout", "30", "\"500ms\""),
@@ -79,6 +79,8 @@ const WRONG: [(&str, &str, &str); 110] = [
     ("cluster.roles", "[]", "at least one"),
     ("cluster.roles[1]", "[\"work\", \"rule\"]", "\"lead\", \"work\", \"ingest\""),
     ("cluster.weight", "1000001", "from 0 to 1000000"),
+    ("cluster.shed-load", "\"yes\"", "true or false"),
+    ("cluster.pinned-slots", "1025", "from 0 to 1024"),
     ("repository.mongodb.uri", "\"localhost:27017\"", "\"mongodb://\""),
     ("repository.mongodb.uri", "\"ada:secret@db\"", "\"mongodb+srv://\""),
     ("repository.mongodb.database", "\"my.orders\"", "63 bytes"),
