@@ -32,7 +32,7 @@ pub(crate) fn install() -> Result<PrometheusHandle, Failure> {
 pub(crate) async fn keep_up(metrics: PrometheusHandle) {
     let clock = SystemClock::new();
     loop {
-        clock.sleep_until(clock.now() + UPKEEP).await;
+        clock.sleep(UPKEEP).await;
         metrics.run_upkeep();
     }
 }

@@ -68,7 +68,7 @@ pub async fn serve(
     tokio::select! {
         biased;
         () = graceful.shutdown() => true,
-        () = clock.sleep_until(clock.now() + drain) => false,
+        () = clock.sleep(drain) => false,
     }
 }
 
@@ -89,7 +89,7 @@ async fn accept(
             Err(error) if is_the_peer_s(&error) => continue,
             Err(error) => {
                 warn!(%error, "no connection can be accepted for now");
-                clock.sleep_until(clock.now() + BREATH).await;
+                clock.sleep(BREATH).await;
                 continue;
             }
         };

@@ -87,7 +87,7 @@ async fn run(config: &Config) -> Result<(), Failure> {
     if fault.is_none() && config.runs() {
         tokio::select! {
             ended = work.ended() => fault = Some(ended),
-            () = clock.sleep_until(clock.now() + left() + LAST) => {
+            () = clock.sleep(left() + LAST) => {
                 warn!("the work did not end when worker.drain-timeout had passed");
             }
         }

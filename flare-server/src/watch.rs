@@ -31,7 +31,7 @@ pub(crate) async fn watch(server: &Server<'_>, every: Duration) -> Result<(), Fa
             return Ok(());
         }
         tokio::select! {
-            () = clock.sleep_until(clock.now() + every) => {}
+            () = clock.sleep(every) => {}
             _ = signals.next() => return Ok(()),
         }
     }

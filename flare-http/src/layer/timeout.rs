@@ -35,7 +35,7 @@ pub(crate) async fn within(
 ) -> Response {
     let options = state.options();
     let limit = options.timeout;
-    let up = options.clock.sleep_until(state.now() + limit);
+    let up = options.clock.sleep(limit);
     match select(Box::pin(work), up).await {
         Either::Left((answer, _)) => answer,
         Either::Right(_) if reading.0.load(Ordering::Relaxed) => {

@@ -140,7 +140,7 @@ impl Show {
     }
 
     async fn look(&mut self) -> Result<table::Glance, Box<dyn Error>> {
-        self.clock.sleep_until(self.clock.now() + LOOK).await;
+        self.clock.sleep(LOOK).await;
         let view = self.flare.cluster().await?;
         let glance = table::Glance::new(&view, &self.processes, &self.audience, &self.origin);
         self.table.print(&glance);

@@ -88,7 +88,7 @@ async fn put(
         newest.lock().unwrap_or_else(PoisonError::into_inner).insert(url, revision);
         tokio::select! {
             _ = stopped.wait_for(|stopped| *stopped) => break,
-            () = clock.sleep_until(clock.now() + EVERY) => {}
+            () = clock.sleep(EVERY) => {}
         }
     }
     Ok(())
