@@ -35,6 +35,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches mongo [--rows N] [--rounds N] [--json]
        flare-benches cluster [--slots N] [--nodes N] [--rounds N]
        flare-benches sqs [--rounds N] [--seconds N] [--json]
+       flare-benches attack [--short] [NAME...]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
            --documents N   documents and rows in the large stores (1000000)
@@ -77,6 +78,9 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --seconds N   how long to look at idle lanes (60)
            --json        print the figures of the comparisons as one JSON object
 
+  attack   make the runs that once broke Flare, or those named, and show what they come to now
+           --short   as the tests make them
+
 exits with 0 if every claim holds, 1 if one does not, 2 if it could not be measured";
 
 fn main() -> ExitCode {
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Some((&"mongo", rest)) => mongo::run(rest),
         Some((&"cluster", rest)) => cluster::run(rest),
         Some((&"sqs", rest)) => sqs::run(rest),
+        Some((&"attack", rest)) => flare_benches::attack::attack(rest),
         // For `sqs` itself, which weighs lanes in processes of their own.
         Some((&sqs::LANES, rest)) => sqs::weigh(rest).map(|()| true),
         Some((&("help" | "--help" | "-h"), _)) => {

@@ -1,0 +1,20 @@
+//! The runs that once broke Flare, in their short form: each in a process of its own, one after
+//! the other.
+
+use std::process::Command;
+
+use flare_benches::attack::RUNS;
+
+#[test]
+fn every_run_holds() {
+    let missed: Vec<&str> = RUNS.iter().map(|run| run.name).filter(|name| !holds(name)).collect();
+    assert!(missed.is_empty(), "missed their limits: {}", missed.join(", "));
+}
+
+fn holds(name: &str) -> bool {
+    let program = env!("CARGO_BIN_EXE_flare-benches");
+    let ended = Command::new(program).args(["attack", "--short", name]).output().unwrap();
+    println!("{}", String::from_utf8_lossy(&ended.stdout));
+    eprintln!("{}", String::from_utf8_lossy(&ended.stderr));
+    ended.status.success()
+}
