@@ -1,6 +1,13 @@
 //! The runs that once broke Flare, in their short form: each in a process of its own, one after
 //! the other.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test shows what the runs show"
+)]
+
 use std::process::Command;
 
 use flare_benches::attack::RUNS;

@@ -3,9 +3,10 @@
 
 mod finding;
 
-use std::error::Error;
-
 pub use finding::Finding;
+
+/// Anything may go wrong in a run, and all that can be done about it is to say so.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How much of a run is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +25,14 @@ pub struct Run {
     /// What it does, in a line.
     pub about: &'static str,
     /// Makes the run.
-    pub make: fn(Size) -> Result<Vec<Finding>, Box<dyn Error + Send + Sync>>,
+    pub make: fn(Size) -> Result<Vec<Finding>>,
 }
 
 /// All runs, in the order in which they are made.
 pub const RUNS: &[Run] = &[];
 
 /// Makes the runs named, or all; tells whether every finding holds.
-pub fn attack(args: &[&str]) -> Result<bool, Box<dyn Error + Send + Sync>> {
+pub fn attack(args: &[&str]) -> Result<bool> {
     let size = if args.contains(&"--short") { Size::Short } else { Size::Full };
     let names: Vec<&str> = args.iter().copied().filter(|arg| *arg != "--short").collect();
     if let Some(unknown) = names.iter().find(|name| RUNS.iter().all(|run| run.name != **name)) {
