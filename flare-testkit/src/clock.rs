@@ -43,6 +43,37 @@ struct Inner {
     by_wall: BTreeMap<(Timestamp, u64), Waker>,
     by_monotonic: BTreeMap<(Duration, u64), Waker>,
     next_sleeper: u64,
+    asked: Asked,
+}
+
+/// How often the clock was asked for the time.
+#[derive(Default)]
+struct Asked {
+    ever: u64,
+    /// The second of the monotonic clock it counts now, and how often in it.
+    second: u64,
+    within: u64,
+    /// How often it may be in one.
+    limit: Option<u64>,
+}
+
+impl Asked {
+    /// Counts a question; tells whether there were too many of them. Then it says so for ever.
+    fn count(&mut self, monotonic: Duration) -> bool {
+        self.ever += 1;
+        if self.is_overrun() {
+            return true;
+        }
+        if self.second != monotonic.as_secs() {
+            (self.second, self.within) = (monotonic.as_secs(), 0);
+        }
+        self.within += 1;
+        self.is_overrun()
+    }
+
+    fn is_overrun(&self) -> bool {
+        self.limit.is_some_and(|limit| self.within > limit)
+    }
 }
 
 impl Inner {
@@ -69,8 +100,36 @@ impl ManualClock {
             by_wall: BTreeMap::new(),
             by_monotonic: BTreeMap::new(),
             next_sleeper: 0,
+            asked: Asked::default(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// The same clock, which may be asked for the time so often within one second that it shows. Who
+    /// asks more often panics, and from then on so does everybody, whoever runs the simulation
+    /// included: somebody who turns without waiting is a failure then, and not a run that never ends.
+    #[must_use]
+    pub fn limited(self, per_second: u64) -> Self {
+        self.lock().asked.limit = Some(per_second);
+        self
+    }
+
+    /// How often it was asked for the time, by anybody. While it stands still and nobody has anything
+    /// to do, this stands still too.
+    pub fn asked(&self) -> u64 {
+        self.lock().asked.ever
+    }
+
+    /// What a question finds.
+    fn ask(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.lock();
+        let monotonic = inner.monotonic;
+        if inner.asked.count(monotonic) && !std::thread::panicking() {
+            let (limit, wall) = (inner.asked.limit.unwrap_or_default(), inner.wall);
+            drop(inner);
+            panic!("at {wall} the time was asked for more than {limit} times within a second");
+        }
+        inner
     }
 
     /// Moves both clocks on by `time`, stopping at every deadline on the way, in their order, to
@@ -166,11 +225,11 @@ async fn turns() {
 #[async_trait]
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        self.lock().wall
+        self.ask().wall
     }
 
     fn monotonic(&self) -> Duration {
-        self.lock().monotonic
+        self.ask().monotonic
     }
 
     async fn sleep_until(&self, deadline: Timestamp) {
@@ -201,7 +260,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.clone();
-        let mut inner = clock.lock();
+        let mut inner = clock.ask();
         let over = match self.deadline {
             Deadline::Wall(deadline) => inner.wall >= deadline,
             Deadline::Monotonic(deadline) => inner.monotonic >= deadline,

@@ -40,6 +40,31 @@ async fn c2_monotonic_moves_with_time_and_not_with_the_wall() {
 }
 
 #[tokio::test]
+async fn who_turns_without_waiting_fails_and_so_does_whoever_runs_the_simulation() {
+    let clock = ManualClock::new(at(0)).limited(100);
+    for _ in 0..5 {
+        for _ in 0..99 {
+            clock.now();
+        }
+        clock.advance(SECOND).await;
+    }
+    let before = clock.asked();
+    let spinning = clock.clone();
+    let spins = tokio::spawn(async move {
+        loop {
+            spinning.sleep_until(at(1)).await;
+        }
+    });
+    let panic = spins.await.unwrap_err().into_panic();
+    let said = panic.downcast_ref::<String>().unwrap();
+    assert!(said.contains("more than 100 times within a second"), "{said}");
+    assert_eq!(clock.asked() - before, 101);
+    clock.advance(10 * SECOND).await;
+    let later = std::panic::catch_unwind(|| clock.now());
+    assert!(later.is_err(), "it is not forgotten with the second");
+}
+
+#[tokio::test]
 async fn c3_sleepers_wake_in_the_order_of_their_deadlines_and_in_time() {
     let clock = ManualClock::new(at(0));
     let woken = Mutex::new(Vec::new());

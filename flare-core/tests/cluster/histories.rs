@@ -1,15 +1,15 @@
 //! Seeded histories: nodes join, leave, die, freeze and are cut off while the store fails, delays
 //! and breaks watches. The world looks after every step; in the end everything is worked again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flare_core::cluster::NodeLoad;
 use flare_core::port::{Clock, Lease, Repository};
 use flare_testkit::{FaultPlan, FaultyLease, FaultyRepository};
 
+use crate::pool;
 use crate::worker::Manners;
 use crate::world::{World, secs, settings};
 
@@ -17,41 +17,9 @@ use crate::world::{World, secs, settings};
 const HISTORIES: u64 = 300;
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-}
-
 #[test]
 fn every_history_has_one_worker_per_slot_and_ends_with_all_slots_worked() {
-    if let Some(seed) = number("FLARE_HISTORY_SEED") {
-        return run(seed, true);
-    }
-    let count = number("FLARE_HISTORIES").unwrap_or(HISTORIES);
-    let next = AtomicU64::new(0);
-    let failed: Mutex<Vec<u64>> = Mutex::default();
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= count || !failed.lock().unwrap().is_empty() {
-                        return;
-                    }
-                    if catch_unwind(AssertUnwindSafe(|| run(seed, false))).is_err() {
-                        failed.lock().unwrap().push(seed);
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap();
-    assert!(
-        failed.is_empty(),
-        "histories {failed:?} broke a promise; replay one with FLARE_HISTORY_SEED={} \
-         cargo test -p flare-core --test cluster histories -- --nocapture",
-        failed[0]
-    );
+    pool::live_all(HISTORIES, &[], "cluster histories", run);
 }
 
 fn run(seed: u64, log: bool) {

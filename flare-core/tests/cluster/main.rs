@@ -5,7 +5,8 @@
 //!
 //! A failing history prints its seed. Replay it with
 //! `FLARE_HISTORY_SEED=<seed> cargo test -p flare-core --test cluster -- --nocapture`;
-//! run more of them with `FLARE_HISTORIES=<count>`.
+//! run more of them with `FLARE_HISTORIES=<count>`, the same ones again with
+//! `FLARE_HISTORIES_FROM=<first>`, which every run prints.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 
@@ -15,6 +16,8 @@ mod gate;
 mod histories;
 mod late_reads;
 mod leaving;
+#[path = "../histories/pool.rs"]
+mod pool;
 mod scenarios;
 mod shedding;
 mod stores;

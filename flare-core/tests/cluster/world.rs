@@ -69,7 +69,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(slots: u32, seed: u64) -> Self {
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let clock =
+            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         Self {
             clock,

@@ -50,7 +50,8 @@ impl Sim {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let clock =
+            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let moods: Arc<Mutex<BTreeMap<String, DeliveryOutcome>>> = Arc::default();
         let known = Arc::clone(&moods);

@@ -21,6 +21,9 @@ use crate::runs::{Runs, block_on, build};
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
 pub(crate) const TURNS: u32 = 40;
+/// How often anybody may ask for the time within a second that the clock shows: many times what the
+/// busiest history needs, so only somebody who turns without waiting asks more often.
+const TURNS_LIMIT: u64 = 1_000_000;
 /// How much simulated time a history gets to come to rest after everything is healed.
 const REST: Duration = Duration::from_secs(600);
 
@@ -76,7 +79,8 @@ impl History {
         if log {
             eprintln!("history {seed}: {plan:#?}");
         }
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let clock =
+            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(TURNS_LIMIT);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let faults =
             FaultPlan::seeded(seed).with_before(plan.store_faults).with_after(plan.store_faults);
@@ -384,6 +388,12 @@ impl History {
                 }
             }
         }
+        // Nobody turns without waiting: while the clock stands and all is done, nobody asks for it.
+        self.turns(TURNS).await;
+        let before = self.clock.asked();
+        self.turns(10 * TURNS).await;
+        let asked = self.clock.asked() - before;
+        assert_eq!(asked, 0, "history {seed}: somebody turns though there is nothing to do");
         // P7: nothing is left behind that would grow.
         assert!(self.clock.sleepers() < 100, "history {seed}: P7: {} sleep", self.clock.sleepers());
     }

@@ -1,34 +1,47 @@
 //! Takes a number of histories; lives them on all processors, and tells which of them broke a promise.
+//! Others each time, beside those that once broke one.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::history;
+/// Where an ordinary run may begin: numbers that a person can read and write.
+const BEGINNINGS: u64 = 1_000_000_000_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// Lives the one that is asked for, else as many as are asked for, or an ordinary number of them.
-pub(crate) fn live_all(ordinary: u64, test: &str) {
+/// Lives the one that is asked for; else those that once broke a promise, then as many as are asked
+/// for, or an ordinary number of them, from where it is asked for, or anywhere. `live` is told whether
+/// to say what happens.
+pub(crate) fn live_all(
+    ordinary: u64,
+    broken_once: &[u64],
+    test: &str,
+    live: impl Fn(u64, bool) + Sync,
+) {
     if let Some(seed) = number("FLARE_HISTORY_SEED") {
-        return history::run(seed, true);
+        return live(seed, true);
     }
     let count = number("FLARE_HISTORIES").unwrap_or(ordinary);
-    let next = AtomicU64::new(0);
+    let from = number("FLARE_HISTORIES_FROM").unwrap_or_else(|| fastrand::u64(..BEGINNINGS));
+    // Past whoever keeps what tests print: a run that hangs or is killed has said it.
+    let _ = writeln!(std::io::stderr(), "{test}: {count} from FLARE_HISTORIES_FROM={from} on");
+    let seeds: Vec<u64> = broken_once.iter().copied().chain(from..from + count).collect();
+    let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<u64>> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= count || failed.lock().unwrap().len() >= 5 {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if failed.lock().unwrap().len() >= 5 {
                         return;
                     }
-                    if catch_unwind(AssertUnwindSafe(|| history::run(seed, false))).is_err() {
-                        failed.lock().unwrap().push(seed);
+                    if catch_unwind(AssertUnwindSafe(|| live(*seed, false))).is_err() {
+                        failed.lock().unwrap().push(*seed);
                     }
                 }
             });

@@ -42,7 +42,8 @@ pub(crate) fn settings() -> Settings {
 
 impl Node {
     pub(crate) async fn start(settings: Settings) -> Self {
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let clock =
+            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
         let (flare, runtime) = Flare::builder(memory.clone())

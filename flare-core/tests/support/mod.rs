@@ -37,7 +37,8 @@ pub(crate) struct World {
 impl World {
     /// A Flare whose runtime does not run yet.
     pub(crate) fn new(settings: Settings) -> Self {
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+        let clock =
+            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
         let backend = Backend::from(memory.clone());

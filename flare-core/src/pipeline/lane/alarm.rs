@@ -1,5 +1,5 @@
-//! Takes the time somebody wants to be woken at; gives one sleep that lasts from wait to wait for
-//! as long as that time stays the same.
+//! Takes the times somebody wants to be woken at; gives the next of them, and one sleep until then
+//! that lasts from wait to wait for as long as that time stays the same.
 
 use std::sync::Arc;
 
@@ -8,6 +8,17 @@ use futures::future::BoxFuture;
 
 use crate::model::Timestamp;
 use crate::port::Clock;
+
+/// The next of these times after `begun_at`, when everything that was due by then was begun.
+///
+/// Never that time itself or one before it: an alarm that rings leaves the clock later than the one
+/// before it did, so nobody who waits by this spins, whatever he leaves undone.
+pub(super) fn next_after(
+    begun_at: Timestamp,
+    times: impl IntoIterator<Item = Option<Timestamp>>,
+) -> Option<Timestamp> {
+    times.into_iter().flatten().filter(|at| *at > begun_at).min()
+}
 
 /// An alarm that is set before each wait, and costs nothing if the time has not changed.
 #[derive(Default)]
@@ -29,5 +40,38 @@ impl Alarm {
             None => std::future::pending().await,
         }
         self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn times() -> impl Strategy<Value = Vec<Option<Timestamp>>> {
+        let time = (-50_i64..50).prop_map(Timestamp::from_unix_nanos);
+        let edge = prop_oneof![Just(Timestamp::EPOCH), Just(Timestamp::MAX), time];
+        proptest::collection::vec(proptest::option::of(edge), 0..8)
+    }
+
+    proptest! {
+        /// Whoever does nothing but wait for the next time waits once for each of them: no time
+        /// wakes twice, and none is left out.
+        #[test]
+        fn no_time_wakes_twice_and_none_is_missed(begun in -50_i64..50, times in times()) {
+            let begun = Timestamp::from_unix_nanos(begun);
+            let mut now = begun;
+            let mut rung = Vec::new();
+            while let Some(at) = next_after(now, times.iter().copied()) {
+                prop_assert!(at > now);
+                rung.push(at);
+                now = at;
+            }
+            let mut due: Vec<_> = times.into_iter().flatten().filter(|at| *at > begun).collect();
+            due.sort_unstable();
+            due.dedup();
+            prop_assert_eq!(rung, due);
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::model::{
 use crate::observe;
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::Lane;
-use crate::pipeline::lane::alarm::Alarm;
+use crate::pipeline::lane::alarm::{Alarm, next_after};
 use crate::pipeline::lane::ledger::Ledger;
 use crate::pipeline::lane::loader::{Busy, Load};
 use crate::pipeline::lane::pace::Pace;
@@ -110,6 +110,8 @@ struct Courier {
     store_again_at: Option<Timestamp>,
     /// Rings at the next of these times.
     alarm: Alarm,
+    /// When the lane last began what it could: whatever was due by then is under way.
+    begun_at: Timestamp,
     /// The lane is lost or ends: nothing new is begun.
     ending: bool,
 }
@@ -164,6 +166,7 @@ impl Courier {
             suspend_failures: 0,
             store_again_at: None,
             alarm: Alarm::default(),
+            begun_at: Timestamp::EPOCH,
             ending: false,
         }
     }
@@ -179,7 +182,8 @@ impl Courier {
             match self.wait().await {
                 // Newer settings and a wish to stop are seen by the next beginning.
                 Woken::Wake => self.look = true,
-                Woken::Timer => self.ring(),
+                // What is due now is seen by the next beginning too.
+                Woken::Timer => {}
                 Woken::Places(held) => {
                     self.place_wait = None;
                     self.held = held;
@@ -232,34 +236,27 @@ impl Courier {
     }
 
     fn set_alarm(&mut self) {
-        let begins = |at: Timestamp| !self.ending && at > self.lane.context.now();
+        let begins = !self.ending;
         let suspend_at = self.suspension.as_ref().filter(|it| !it.is_running()).map(|it| it.at);
         let times = [
             self.store_again_at,
             self.store_at(),
-            (!self.ending).then_some(self.look_at),
             self.ledger.store_at(),
-            self.paced_until.filter(|_| !self.ending),
-            self.opens_at().filter(|at| begins(*at)),
-            suspend_at.filter(|at| begins(*at)),
+            Some(self.look_at).filter(|_| begins),
+            self.paced_until.filter(|_| begins),
+            self.opens_at().filter(|_| begins),
+            suspend_at.filter(|_| begins),
         ];
-        let at = times.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
-        self.alarm.set(at, &self.lane.context.clock);
-    }
-
-    fn ring(&mut self) {
-        let now = self.lane.context.now();
-        if self.store_again_at.is_some_and(|at| at <= now) {
-            self.store_again_at = None;
-        }
-        if self.look_at <= now {
-            self.look = true;
-            self.postpone();
-        }
+        // What was due when the lane began is under way, or is not allowed now: ringing for it again
+        // would only ring for ever.
+        let at = next_after(self.begun_at, times);
+        self.alarm.set(at.unwrap_or(Timestamp::MAX), &self.lane.context.clock);
     }
 
     /// Begins whatever can be begun.
     fn begin(&mut self) {
+        self.begun_at = self.lane.context.now();
+        self.take_due();
         self.begin_store();
         if let Some(at) = self.lane.restored.take() {
             self.ledger.queue_restored(self.lane.term.store_time(at));
@@ -272,6 +269,9 @@ impl Courier {
             self.take_update();
             self.begin_work();
         }
+        // What needed no telling, or is the last there is, waits to be stored now, and nothing else
+        // would wake us.
+        self.begin_store();
         let last = self.ending && self.is_idle();
         self.ledger.begin(&self.lane, self.sending.len(), last);
     }
@@ -295,8 +295,16 @@ impl Courier {
         }
         self.begin_sends();
         self.begin_load();
-        // What needed no telling waits to be stored now, and nothing else would wake us.
-        self.begin_store();
+    }
+
+    /// Takes note of what has become due.
+    fn take_due(&mut self) {
+        let now = self.begun_at;
+        self.store_again_at.take_if(|at| *at <= now);
+        if self.look_at <= now {
+            self.look = true;
+            self.postpone();
+        }
     }
 
     /// Goes on under newer settings, or ends if the subscription is no longer active.
