@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::{
-    DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Revision, Spread,
-    Subscription, SubscriptionStatus, Timestamp, Version,
+    DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Placement,
+    Revision, Spread, Subscription, SubscriptionStatus, Timestamp, Version,
 };
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, DeliveryOutcome, JobStore, Page, RowStore, SubscriptionStore};
+use flare_core::port::{
+    Clock, DeliveryOutcome, JobStore, Page, Queue, QueueName, RowStore, SubscriptionStore,
+};
 use flare_core::{ErrorKind, Flare};
-use flare_testkit::{FaultPlan, FaultyRepository, ManualClock};
+use flare_testkit::{FaultPlan, FaultyQueue, FaultyRepository, ManualClock};
+use futures::TryStreamExt;
 use support::{World, few_slots, url};
 
 /// More than one turn of the jobs.
@@ -344,4 +347,30 @@ async fn deletions_are_carried_out_whatever_fails_and_crashes() {
         assert_eq!(pending.count, 0, "seed {seed}");
         world.crash().await;
     }
+}
+
+#[tokio::test]
+async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
+    let mut settings = brief();
+    settings.placement = Placement::Isolated;
+    settings.sweep_every = Duration::from_secs(20 * 60);
+    let mut world = World::new(settings);
+    let resource = world.users().await;
+    let gone = world.subscribe(&resource, "a").await;
+    // Nobody hears of the deletion until the next sweep.
+    let queue = FaultyQueue::new(world.memory.queue(), FaultPlan::seeded(1)).losing(1.0);
+    world.backend.queue = Some(Arc::new(queue));
+    world.start();
+    world.until("its lane works", async || world.flare.node().lanes == 1).await;
+
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.pass(10 * Duration::from_secs(60)).await;
+    assert_eq!(world.flare.node().lanes, 1, "its lane has not heard of it");
+    assert!(world.stored(gone.id).await.is_some(), "what a lane still works is kept");
+    world.until("it is removed", async || world.stored(gone.id).await.is_none()).await;
+    assert_eq!(world.flare.node().lanes, 0);
+    world.pass(BOTH_PASSES).await;
+    assert_eq!(world.memory.repository().lanes(gone.id).await.unwrap(), []);
+    let queues: Vec<QueueName> = world.memory.queue().list().try_collect().await.unwrap();
+    assert!(!queues.iter().any(|queue| matches!(queue, QueueName::Lane(_))), "{queues:?}");
 }

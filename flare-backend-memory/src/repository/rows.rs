@@ -233,6 +233,11 @@ impl RowStore for MemoryRepository {
     async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>> {
         let store = |mut state: LaneState| {
             state.epoch = epoch;
+            // Held while it is stored: whoever removes the subscription then forgets it with the others.
+            let there = self.subscriptions.hold();
+            if !there.has(state.lane.subscription) {
+                return Ok(Applied::Missing);
+            }
             Ok(self.rows.with_new(state.lane.subscription, |table| {
                 match table.lanes.get(&state.lane.shard) {
                     Some(stored) if stored.epoch > epoch => Applied::Fenced { epoch: stored.epoch },

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::RwLock;
+use std::sync::{RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use flare_core::model::{
@@ -27,6 +27,21 @@ pub(super) struct Subscriptions(RwLock<Table>);
 struct Table {
     by_id: BTreeMap<SubscriptionId, Subscription>,
     by_resource: HashMap<ResourceId, Family>,
+}
+
+/// Subscriptions that stay what they are while this is held.
+pub(super) struct Unchanged<'a>(RwLockReadGuard<'a, Table>);
+
+impl Subscriptions {
+    pub(super) fn hold(&self) -> Unchanged<'_> {
+        Unchanged(read(&self.0))
+    }
+}
+
+impl Unchanged<'_> {
+    pub(super) fn has(&self, id: SubscriptionId) -> bool {
+        self.0.by_id.contains_key(&id)
+    }
 }
 
 /// The subscriptions of one resource.

@@ -369,11 +369,13 @@ impl SubscriptionStore for MongoRepository {
         const OPERATION: &str = "remove_subscription";
         let id = record::id(id.as_bytes());
         let lanes = ids_after("subscription", id.clone(), "shard", None);
+        let call = self.stored.subscriptions.find_one_and_delete(doc! { "_id": id });
+        let removed = self.connection.run(OPERATION, call).await?;
+        // After the subscription: who makes a state then looks for that, and takes it back.
         let call = self.stored.lanes.delete_many(doc! { "_id": lanes });
         self.connection.run(OPERATION, call).await?;
-        let call = self.stored.subscriptions.find_one_and_delete(doc! { "_id": id });
         // Only who removed it leaves its seat.
-        if let Some(removed) = self.connection.run(OPERATION, call).await? {
+        if let Some(removed) = removed {
             let record = Record::new(OPERATION, &removed);
             let resource = ResourceId::from_bytes(record.id("resource")?);
             let partition = PartitionId::new(record.small("partition")?);

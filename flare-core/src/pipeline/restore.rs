@@ -11,6 +11,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::task::Task;
 use crate::error::Result;
+use crate::model::SubscriptionStatus;
 use crate::port::{Outgoing, QueueExt, QueueName};
 
 /// Above this many queues those nobody waits for are forgotten.
@@ -19,7 +20,16 @@ const MANY: usize = 1_024;
 const VERY_MANY: usize = 65_536;
 
 /// What became of the last attempt at a queue, and when (of the monotonic clock) it ended.
-type Attempt = Option<(Duration, Result<()>)>;
+type Attempt = Option<(Duration, Result<Made>)>;
+
+/// What became of a queue that was missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It is there again.
+    There,
+    /// It belonged to a subscription that is gone: nobody needs it.
+    NotNeeded,
+}
 
 /// The queues there were, and those that were made again.
 #[derive(Debug, Default)]
@@ -71,7 +81,7 @@ impl Restorer {
 
 impl Context {
     /// Makes a queue again that was not found by a request which began at `asked`.
-    pub(crate) async fn restore(&self, queue: &QueueName, asked: Duration) -> Result<()> {
+    pub(crate) async fn restore(&self, queue: &QueueName, asked: Duration) -> Result<Made> {
         let restored = self.restorer.of(queue);
         let mut attempt = restored.attempt.lock().await;
         match &*attempt {
@@ -84,17 +94,39 @@ impl Context {
         made
     }
 
-    async fn make_again(&self, queue: &QueueName, restored: &Restored) -> Result<()> {
+    async fn make_again(&self, queue: &QueueName, restored: &Restored) -> Result<Made> {
         let vanished = self.restorer.has_seen(queue);
         self.queue.create(queue).await?;
+        // Whoever removes a subscription marks it, then looks for its queues; we look for the mark
+        // after making one: one of us sees the other.
+        match self.is_needed(queue).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.queue.delete(queue).await?;
+                return Ok(Made::NotNeeded);
+            }
+            Err(error) => {
+                // Whoever misses it next makes it again, and sees.
+                self.queue.delete(queue).await?;
+                return Err(error);
+            }
+        }
         self.restorer.saw(queue);
         restored.made.notify_waiters();
         if !vanished {
             debug!(%queue, "made a queue");
-            return Ok(());
+            return Ok(Made::There);
         }
         warn!(%queue, "a missing queue was made again; what was in it is found in the stores");
         let lost = Outgoing::new(Task::Restored.encode()?);
-        self.queue.send_all(queue, vec![lost]).await.into_iter().collect()
+        self.queue.send_all(queue, vec![lost]).await.into_iter().collect::<Result<()>>()?;
+        Ok(Made::There)
+    }
+
+    /// Whether anybody is there whose queue it is.
+    async fn is_needed(&self, queue: &QueueName) -> Result<bool> {
+        let QueueName::Lane(lane) = queue else { return Ok(true) };
+        let found = self.repository.subscription(lane.subscription).await?;
+        Ok(found.is_some_and(|found| found.status != SubscriptionStatus::Deleting))
     }
 }

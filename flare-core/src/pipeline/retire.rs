@@ -43,6 +43,10 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
         let generation = next.generation;
         next.status = SubscriptionStatus::Deleting;
         next.reason = None;
+        // Its lanes may write for as long as they work: whoever owns their slot has to say that they
+        // have ended before what they wrote is removed.
+        let slot = context.slot_of(&next);
+        next.moving_from.get_or_insert(slot);
         next.updated_at = context.now();
         match context.repository.replace_subscription(generation, next).await? {
             Replaced::Done(marked) => break marked,

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 
 use super::context::Context;
 use super::progress::Pulse;
-use super::restore::Restored;
+use super::restore::{Made, Restored};
 use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
@@ -231,7 +231,9 @@ where
         let (context, queue) = (Arc::clone(&self.source.context), &self.source.queue);
         if error.kind() == ErrorKind::NotFound {
             match context.restore(queue, asked).await {
-                Ok(()) => return,
+                Ok(Made::There) => return,
+                // Whoever listens here is told to stop soon.
+                Ok(Made::NotNeeded) => {}
                 Err(error) => {
                     warn!(%queue, error = %chain(&error), "could not make the queue again")
                 }

@@ -7,6 +7,7 @@ use futures::{StreamExt, stream};
 use tracing::warn;
 
 use super::context::Context;
+use super::restore::Made;
 use super::stage::chain;
 use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
@@ -120,7 +121,9 @@ impl Context {
             let sent: Result<()> = results.into_iter().collect();
             return sent.inspect(|()| self.restorer.saw(queue));
         }
-        self.restore(queue, asked).await?;
+        if self.restore(queue, asked).await? == Made::NotNeeded {
+            return Ok(());
+        }
         self.queue.send_all(queue, again).await.into_iter().collect()
     }
 }

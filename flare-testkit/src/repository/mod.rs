@@ -67,7 +67,7 @@ pub use rows_dead::{
 pub use rows_lane::{
     rr5_lanes_share_the_rows_out, rr5_pending_rows_come_by_due_time, rr6_the_lag_is_exact,
     rr11_makes_later_rows_due_now, rr12_removes_a_settled_row_alone, rr12_removes_rows_bit_by_bit,
-    rr13_lane_states_are_fenced,
+    rr13_a_lane_of_nobody_has_no_state, rr13_lane_states_are_fenced,
 };
 pub use subscriptions::{
     rs1_stores_it_with_its_partition, rs1_the_same_again_changes_nothing,
@@ -78,7 +78,8 @@ pub use subscriptions::{
 pub use subscriptions_change::{
     rs6_one_of_many_replacements_wins, rs6_other_generations_learn_what_is_there,
     rs6_replaces_at_the_generation_named, rs7_lists_oldest_first, rs7_scans_everything_by_id,
-    rs8_forgets_it_with_seat_and_lanes, rs9_settings_come_back_exactly,
+    rs8_forgets_it_with_seat_and_lanes, rs8_forgets_states_that_cross_it,
+    rs9_settings_come_back_exactly,
 };
 
 crate::suite::suite! {
@@ -114,6 +115,7 @@ crate::suite::suite! {
         rs7_lists_oldest_first,
         rs7_scans_everything_by_id,
         rs8_forgets_it_with_seat_and_lanes,
+        rs8_forgets_states_that_cross_it,
         rs9_settings_come_back_exactly,
         rd1_one_revision_changes_once,
         rd1_puts_follow_the_table,
@@ -168,6 +170,7 @@ crate::suite::suite! {
         rr12_removes_rows_bit_by_bit,
         rr12_removes_a_settled_row_alone,
         rr13_lane_states_are_fenced,
+        rr13_a_lane_of_nobody_has_no_state,
         rr14_reads_one_answer_per_key,
         rr_history_agrees_with_the_model,
         rj1_one_job_per_kind_and_subject,

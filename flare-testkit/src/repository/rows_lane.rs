@@ -13,6 +13,7 @@ use super::make::{
 };
 use super::rows::{give_up, retry, settle};
 use super::rows_dead::dead_letter;
+use super::subscriptions::seat;
 
 /// RR5: pending rows come earliest due first, by a time if one is named, at most so many.
 pub async fn rr5_pending_rows_come_by_due_time(repo: Repo) {
@@ -217,14 +218,16 @@ pub async fn rr12_removes_a_settled_row_alone(repo: Repo) {
 pub async fn rr13_lane_states_are_fenced(repo: Repo) {
     let make = Make::new("rr13");
     let [low, middle, high] = epochs(&repo).await;
-    let subscription: SubscriptionId = make.id();
+    let resource = make.id();
+    let (subscription, _) = seat(&repo, make.subscription(resource), 10).await;
     let lanes = async || repo.lanes(subscription).await.unwrap();
     assert_eq!(lanes().await, []);
 
     let given = [2, 0, 1].map(|shard| state(subscription, shard, middle, 1));
     let answers = repo.store_lanes(middle, given.to_vec()).await;
     assert!(answers.into_iter().all(|answer| answer.unwrap() == Applied::Done));
-    let stranger = state(make.id(), 0, high, 9);
+    let (stranger, _) = seat(&repo, make.subscription(resource), 10).await;
+    let stranger = state(stranger, 0, high, 9);
     only(repo.store_lanes(high, vec![stranger]).await).unwrap();
     let mut expected = [0, 1, 2].map(|shard| state(subscription, shard, middle, 1));
     assert_eq!(lanes().await, expected);
@@ -247,6 +250,28 @@ pub async fn rr13_lane_states_are_fenced(repo: Repo) {
     let answers = repo.store_lanes(middle, batch).await;
     let answers: Vec<Applied> = answers.into_iter().map(Result::unwrap).collect();
     assert_eq!(answers, [Applied::Fenced { epoch: high }, Applied::Done]);
+}
+
+/// RR13: a lane of a subscription that is not there has no state, whoever stores one.
+pub async fn rr13_a_lane_of_nobody_has_no_state(repo: Repo) {
+    let make = Make::new("rr13_nobody");
+    let [low, middle, high] = epochs(&repo).await;
+    let resource = make.id();
+    let (gone, _) = seat(&repo, make.subscription(resource), 10).await;
+    let (stays, _) = seat(&repo, make.subscription(resource), 10).await;
+    repo.remove_subscription(gone).await.unwrap();
+    for nobody in [make.id(), gone] {
+        for epoch in [middle, low, high] {
+            let batch = [nobody, stays, nobody].map(|id| state(id, 1, epoch, 1)).to_vec();
+            let answers = repo.store_lanes(epoch, batch).await;
+            assert!(answers[1].is_ok());
+            for answer in [&answers[0], &answers[2]] {
+                assert_eq!(*answer.as_ref().unwrap(), Applied::Missing);
+            }
+            assert_eq!(repo.lanes(nobody).await.unwrap(), []);
+        }
+    }
+    assert_eq!(repo.lanes(stays).await.unwrap().len(), 1);
 }
 
 /// A lane's state with something in every field.

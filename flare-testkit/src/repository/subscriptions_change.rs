@@ -2,7 +2,7 @@
 
 use flare_core::model::subscription::DataValue;
 use flare_core::model::{
-    Epoch, Generation, LaneId, LaneState, PartitionId, Subscription, SubscriptionId,
+    Applied, Epoch, Generation, LaneId, LaneState, PartitionId, Subscription, SubscriptionId,
     SubscriptionSpec, SubscriptionStatus, Timestamp,
 };
 use flare_core::port::{Page, Replaced};
@@ -166,6 +166,26 @@ pub async fn rs8_forgets_it_with_seat_and_lanes(repo: Repo) {
     }
     assert!(repo.subscription(stays).await.unwrap().is_some());
     assert_eq!(repo.lanes(stays).await.unwrap().len(), 1);
+}
+
+/// RS8: a state that is stored at the same time is forgotten too.
+pub async fn rs8_forgets_states_that_cross_it(repo: Repo) {
+    let make = Make::new("rs8_cross");
+    let resource = make.id();
+    let epoch = epochs(&repo).await[0];
+    for _ in 0..20 {
+        let (gone, _) = seat(&repo, make.subscription(resource), 10).await;
+        let states =
+            |from: u16| (from..from + 4).map(|shard| LaneState::new(LaneId::new(gone, shard)));
+        let store = async |from| repo.store_lanes(epoch, states(from).collect()).await;
+        let (before, removed, after) =
+            futures::join!(store(0), repo.remove_subscription(gone), store(4));
+        removed.unwrap();
+        for answer in before.into_iter().chain(after) {
+            assert!(matches!(answer.unwrap(), Applied::Done | Applied::Missing));
+        }
+        assert_eq!(repo.lanes(gone).await.unwrap(), [], "nobody would ever remove them");
+    }
 }
 
 /// RS9: secrets, data and templates come back exactly as they were stored.

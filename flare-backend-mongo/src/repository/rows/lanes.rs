@@ -2,6 +2,8 @@
 //!
 //! A record: `{_id: {subscription, shard}, epoch, state (JSON)}`.
 
+use std::collections::HashSet;
+
 use flare_core::model::{Applied, Epoch, LaneId, LaneState, SubscriptionId};
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, doc};
@@ -49,14 +51,46 @@ impl MongoRepository {
                 }
                 Err(error) => vec![Err(error); lanes.len()],
             };
+            let made =
+                lanes.iter().zip(&stored).filter(|(_, it)| matches!(it, Ok(Updated::Inserted)));
+            let gone = self.take_back(made.map(|((_, lane), _)| *lane).collect()).await;
             for ((place, lane), stored) in lanes.into_iter().zip(stored) {
-                answers[place] = match stored {
-                    Ok(Updated::Duplicate) => self.fenced(lane, epoch).await,
-                    other => other.map(|_| Applied::Done),
+                answers[place] = match (stored, &gone) {
+                    (Ok(Updated::Duplicate), _) => self.fenced(lane, epoch).await,
+                    (Ok(Updated::Inserted), Err(error)) => Err(error.clone()),
+                    (Ok(Updated::Inserted), Ok(gone)) if gone.contains(&lane.subscription) => {
+                        Ok(Applied::Missing)
+                    }
+                    (other, _) => other.map(|_| Applied::Done),
                 };
             }
         }
         answers
+    }
+
+    /// Takes back states that were just made of subscriptions that are not there, and names those. A
+    /// removal that crossed them may have looked for states before; whoever makes one looks for the
+    /// subscription afterwards: one of both sees the other.
+    async fn take_back(&self, made: Vec<LaneId>) -> Result<HashSet<SubscriptionId>> {
+        if made.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let its: HashSet<SubscriptionId> = made.iter().map(|lane| lane.subscription).collect();
+        let ids: Vec<Bson> = its.iter().map(|id| record::id(id.as_bytes())).collect();
+        let found = self.stored.subscriptions.find(doc! { "_id": { "$in": ids } });
+        let found = found.projection(doc! { "_id": 1 });
+        let read = |record: Record<'_>| Ok(SubscriptionId::from_bytes(record.id("_id")?));
+        let found = self.connection.all(OPERATION, found, read).await;
+        // Where that cannot be told all are made again by the next call, which looks as well.
+        let there: HashSet<SubscriptionId> = found.iter().flatten().copied().collect();
+        let stray = made.into_iter().filter(|lane| !there.contains(&lane.subscription));
+        let stray: Vec<Bson> = stray.map(id).collect();
+        if !stray.is_empty() {
+            let call = self.stored.lanes.delete_many(doc! { "_id": { "$in": stray } });
+            self.connection.run(OPERATION, call).await?;
+        }
+        found?;
+        Ok(its.difference(&there).copied().collect())
     }
 
     /// Who has been there: a later owner, or one that made the record at the same moment.

@@ -29,7 +29,8 @@ pub struct Subscription {
     pub resumed_at: Option<Timestamp>,
     /// The slot that was reserved for its lanes; without one they are hashed onto one of the others.
     pub slot: Option<u32>,
-    /// The slot its lanes have yet to leave before they start in the one they are in now.
+    /// The slot its lanes have yet to leave: before they start in the one they are in now, and before
+    /// anything of one that is deleting is forgotten.
     pub moving_from: Option<u32>,
     /// What its lanes are worked under has to be later: they were worked in another slot before.
     pub least_epoch: Epoch,

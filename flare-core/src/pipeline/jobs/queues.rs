@@ -47,6 +47,11 @@ pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
     let second = held.job().cursor.as_deref().is_some_and(|cursor| cursor.ends_with(AGAIN));
     // Whoever changed their number meanwhile found this job and asked for no other.
     match lanes_of(held.context(), id).await? {
+        // Whoever removes it may have looked for queues before all of these were made.
+        None => {
+            delete(held, id, 0, had.max(lanes)).await?;
+            Ok(Next::Done)
+        }
         Some(now) if now != lanes => {
             held.keep_at(Some(had.max(lanes).to_string())).await?;
             Ok(Next::GoOn)
@@ -56,18 +61,18 @@ pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
             let after = held.context().settings.task_lifetime;
             Ok(Next::Later { cursor: Some(format!("{had}{AGAIN}")), after })
         }
-        _ => Ok(Next::Done),
+        Some(_) => Ok(Next::Done),
     }
 }
 
 /// Deletes the queues of a subscription that is being removed: all there are, for nobody remembers
 /// every number of lanes it ever had.
-pub(super) async fn remove(held: &mut Held<'_>, deleting: &Subscription) -> Result<(), Ended> {
+pub(super) async fn remove(held: &mut Held<'_>, id: SubscriptionId) -> Result<(), Ended> {
     if held.context().settings.placement != Placement::Isolated {
         return Ok(());
     }
     let queue = &held.context().queue;
-    let its = |queue: &QueueName| matches!(queue, QueueName::Lane(lane) if lane.subscription == deleting.id);
+    let its = |queue: &QueueName| matches!(queue, QueueName::Lane(lane) if lane.subscription == id);
     let left: Vec<QueueName> =
         queue.list().try_filter(|queue| ready(its(queue))).try_collect().await?;
     for (done, left) in left.iter().enumerate() {

@@ -66,7 +66,9 @@ async fn missing(
 async fn restore(context: &Context, queue: &QueueName, asked: Duration) -> Result<()> {
     match context.queue.depth(queue).await {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => context.restore(queue, asked).await,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            context.restore(queue, asked).await.map(drop)
+        }
         Err(error) => Err(error),
     }
 }

@@ -44,8 +44,8 @@ use crate::port::{Listing, Page, Scan};
 ///   and says how many; zero means that none is left. `remove_settled_rows` removes a row only if
 ///   it is neither pending nor a dead letter and wants nothing beyond the version named.
 /// - **RR13** `store_lanes` stores a lane's state, under the epoch named, only if no greater epoch
-///   has stored one;
-///   `lanes` gives those of a subscription in shard order.
+///   has stored one, and only for a subscription that is there: of one that is not, the answer is
+///   [`Applied::Missing`]. `lanes` gives those of a subscription in shard order.
 /// - **RR14** `rows` reads rows by key, one answer per key, as last written.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {

@@ -32,8 +32,8 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS7** `list_subscriptions` gives those of the resource that are not deleting, oldest first
 ///   (by id), with their total; `scan_subscriptions` gives all of every resource, deleting ones
 ///   too, in id order after the one named.
-/// - **RS8** `remove_subscription` forgets the subscription, its seat and its lanes' states; one
-///   that is not there is no error.
+/// - **RS8** `remove_subscription` forgets the subscription, its seat and its lanes' states, those too
+///   that are being stored at the same time; one that is not there is no error.
 /// - **RS9** Secrets, data and templates come back exactly as they were stored.
 #[async_trait]
 pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {

@@ -60,7 +60,7 @@ faults! {
     "rr10": RetentionReplays, RetentionIsImpatient, RetentionTakesOneMore;
     "rr11": ExpeditesOneMore, ExpeditingForgetsAttempts;
     "rr12": RemovesOneRowMore, KeptSaysRemoved, RemovesNewerRows;
-    "rr13": LaneFenceIgnored, LanesOutOfOrder;
+    "rr13": LaneFenceIgnored, LanesOutOfOrder, LanesOfNobodySayDone;
     "rr14": RowsComeSorted;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;

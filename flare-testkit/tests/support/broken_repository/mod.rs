@@ -12,7 +12,9 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use flare_core::Result;
-use flare_core::model::{Content, DocumentKey, DocumentUrl, Epoch, Resource, SubscriptionId};
+use flare_core::model::{
+    Content, DocumentKey, DocumentUrl, Epoch, LaneState, Resource, SubscriptionId,
+};
 use flare_core::port::{Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -37,6 +39,7 @@ struct Memory {
     spread_to: BTreeSet<SubscriptionId>,
     drawn: Option<Epoch>,
     ghosts: u64,
+    outlived: Vec<LaneState>,
 }
 
 impl BrokenRepository {

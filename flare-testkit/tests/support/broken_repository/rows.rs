@@ -247,13 +247,19 @@ impl RowStore for BrokenRepository {
                 let stored = stored.into_iter().map(|it| it.epoch).max();
                 epoch = epoch.max(stored.unwrap_or(epoch));
             }
-            answers.push(self.inner.store_lanes(epoch, vec![lane]).await.pop().unwrap());
+            let answer = self.inner.store_lanes(epoch, vec![lane]).await.pop().unwrap();
+            answers.push(match answer {
+                Ok(Applied::Missing) if self.has(Fault::LanesOfNobodySayDone) => Ok(Applied::Done),
+                answer => answer,
+            });
         }
         answers
     }
 
     async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
         let mut lanes = self.inner.lanes(subscription).await?;
+        let outlived = self.memory().outlived.clone().into_iter();
+        lanes.extend(outlived.filter(|state| state.lane.subscription == subscription));
         if self.has(Fault::LanesOutOfOrder) {
             lanes.reverse();
         }

@@ -105,9 +105,7 @@ impl SubscriptionStore for BrokenRepository {
         let lanes = self.inner.lanes(id).await?;
         self.inner.remove_subscription(id).await?;
         if self.has(Fault::LanesOutliveTheirSubscription) {
-            for lane in lanes {
-                self.inner.store_lanes(lane.epoch, vec![lane]).await.pop().unwrap()?;
-            }
+            self.memory().outlived.extend(lanes);
         }
         if let Some(stored) = stored.filter(|_| self.has(Fault::SeatsStayEmpty)) {
             self.seat_a_ghost(stored).await?;

@@ -206,6 +206,10 @@ impl Courier {
                     self.take_flushed(flushed);
                 }
                 Woken::Noted(stored) => {
+                    if matches!(stored, Ok(Applied::Missing)) {
+                        // Its subscription is gone.
+                        self.end();
+                    }
                     if self.ledger.take(stored, self.ending) {
                         self.fenced();
                     }
