@@ -49,7 +49,8 @@ impl World {
     pub async fn prepare(&self, url: &str, body: Bytes) -> Result<DocumentWrite> {
         let invalid = |invalid| Error::invalid("put", invalid);
         let url = DocumentUrl::parse(url).map_err(invalid)?;
-        let resource = self.repository.match_resources(vec![url.clone()]).await?.pop().flatten();
+        let matching = self.repository.match_resources(vec![url.clone()]).await?.pop();
+        let resource = matching.and_then(|matching| matching.into_iter().next());
         let resource = resource.ok_or_else(|| Error::new(ErrorKind::NotFound, "put"))?;
         let (revision, content) = Content::parse(&resource.change, body).map_err(invalid)?;
         Ok(DocumentWrite::put(DocumentKey::new(resource.id, url), revision, content))

@@ -171,7 +171,9 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.write_documents(some().iter().map(|key| put(key, 3)).collect()).await;
     store.write_documents(some().iter().map(|key| put(key, 3)).collect()).await;
     store.write_documents(vec![DocumentWrite::delete(keys[1].clone(), None)]).await;
+    store.write_documents(vec![DocumentWrite::leave(keys[2].clone(), version(3))]).await;
     store.documents(some()).await.unwrap();
+    store.document_heads(some()).await.unwrap();
     store.mark_dispatched(some().into_iter().map(|key| (key, version(3))).collect()).await;
     store.undispatched(now).try_collect::<Vec<_>>().await.unwrap();
     store.count_undispatched(None).await.unwrap();

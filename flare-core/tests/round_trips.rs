@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use flare_core::model::DocumentChange;
+use flare_core::model::{DocumentChange, NewResource};
 use flare_core::pipeline::Settings;
 use flare_core::port::Clock;
 use flare_testkit::{CountingRepository, Tally};
@@ -215,6 +215,41 @@ async fn a_single_put_costs_two_calls() {
     let (calls, deliveries) = (counting.take(), world.delivery.total() - before);
     let per_delivery = calls.total() as f64 / deliveries as f64;
     eprintln!("single puts: {per_delivery:.1} calls for each of {deliveries} deliveries\n{calls}");
+}
+
+/// Only where more than one resource matches is it asked where a document is.
+#[tokio::test]
+async fn overlapping_resources_cost_one_call_more_and_a_move_two() {
+    let (world, counting) = counted(Duration::ZERO, 1_000);
+    let wide = NewResource::new("http://api.example/{kind}/{id}").change_field("rev");
+    world.calm.create_resource(wide).await.unwrap();
+    let documents = || (0..DOCUMENTS).map(|id| (url(id), r#"{"rev":1}"#));
+    for put in world.flare.put_documents(documents()).await {
+        assert_eq!(put.unwrap(), DocumentChange::Created);
+    }
+    assert_eq!(counting.take().total(), 2);
+    world.users().await;
+    let cost = async |expected: u64| {
+        let calls = counting.take();
+        assert_eq!(calls.total(), expected, "{calls}");
+    };
+    counting.take();
+    world.flare.document(&url(1)).await.unwrap();
+    cost(2).await;
+    for put in world.flare.put_documents(documents()).await {
+        assert_eq!(put.unwrap(), DocumentChange::Created);
+    }
+    // Matched, looked up, written, and gone where they were.
+    cost(4).await;
+    world.put(1, 2).await;
+    // Its move is under way as long as nobody has spread it.
+    cost(4).await;
+    world.put("new", 1).await;
+    cost(3).await;
+    world.put("new", 2).await;
+    cost(3).await;
+    world.delete("new").await;
+    cost(3).await;
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ macro_rules! delegate_store {
             })*
             $(async fn $many(
                 &self, $($many_arg: $many_type,)? items: Vec<$many_item>,
-            ) -> Result<Vec<Option<$many_out>>> {
+            ) -> Result<Vec<$many_out>> {
                 let call = |items| self.inner.$many($($many_arg,)? items);
                 self.many(stringify!($many), items, call).await
             })*
@@ -73,7 +73,7 @@ macro_rules! delegate_stores {
                     fn move_resource(id: ResourceId, from: ResourceState, to: ResourceState) -> bool;
                     fn remove_resource(id: ResourceId) -> ();
                 }
-                many { fn match_resources(DocumentUrl) -> Resource; }
+                many { fn match_resources(DocumentUrl) -> Vec<Resource>; }
                 batch {}
                 spread {}
                 scan {}
@@ -103,7 +103,10 @@ macro_rules! delegate_stores {
                     fn remove_document(key: &DocumentKey, version: Version) -> bool;
                     fn remove_documents(resource: ResourceId, limit: usize) -> u64;
                 }
-                many { fn documents(DocumentKey) -> Document; }
+                many {
+                    fn documents(DocumentKey) -> Option<Document>;
+                    fn document_heads(DocumentKey) -> Option<Document>;
+                }
                 batch {
                     fn write_documents(DocumentWrite) -> WriteOutcome;
                     fn open_partitions(OpenPartitions) -> Opened;
@@ -131,8 +134,8 @@ macro_rules! delegate_stores {
                     fn lanes(subscription: SubscriptionId) -> Vec<LaneState>;
                 }
                 many {
-                    fn rows(RowKey) -> Row;
-                    fn find_dead_letters[subscription: SubscriptionId](DeadLetterId) -> Row;
+                    fn rows(RowKey) -> Option<Row>;
+                    fn find_dead_letters[subscription: SubscriptionId](DeadLetterId) -> Option<Row>;
                 }
                 batch {
                     fn apply_rows[epoch: Epoch](RowUpdate) -> Applied;

@@ -68,6 +68,10 @@ impl DocumentStore for MemoryRepository {
         Ok(keys.iter().map(|key| lock(self.documents.shard(&key.url)).get(key)).collect())
     }
 
+    async fn document_heads(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
+        Ok(keys.iter().map(|key| lock(self.documents.shard(&key.url)).head(key)).collect())
+    }
+
     async fn open_partitions(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {
         let open = |OpenPartitions { key, version, partitions }| {
             let mut shard = lock(self.documents.shard(&key.url));

@@ -47,9 +47,12 @@ impl ResourceStore for MemoryRepository {
         Ok(read(&self.resources.0).by_id.get(&id).cloned())
     }
 
-    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>> {
+    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>> {
         let table = read(&self.resources.0);
-        let find = |url| table.active.find(url).and_then(|id| table.by_id.get(id)).cloned();
+        let find = |url| {
+            let ids = table.active.find_all(url).into_iter();
+            ids.filter_map(|id| table.by_id.get(id).cloned()).collect()
+        };
         Ok(urls.iter().map(find).collect())
     }
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use flare_core::model::{
-    Content, Document, DocumentKey, PartitionId, ResourceId, Timestamp, TraceContext, Version,
-    detect_delete, detect_put,
+    Content, Document, DocumentKey, MovedFrom, PartitionId, ResourceId, Timestamp, TraceContext,
+    Version, detect_delete, detect_leave, detect_put,
 };
 use flare_core::port::{DocumentWrite, Operation, WriteOutcome};
 use flare_core::{Error, ErrorKind, Result};
@@ -43,10 +43,11 @@ struct Stored {
     rare: Option<Box<Rare>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Rare {
     open: Option<Vec<PartitionId>>,
     trace: Option<TraceContext>,
+    moved_from: Option<MovedFrom>,
 }
 
 impl Stored {
@@ -61,7 +62,19 @@ impl Stored {
     fn set_open(&mut self, open: Option<Vec<PartitionId>>) {
         let mut rare = self.rare.take().unwrap_or_default();
         rare.open = open;
-        self.rare = Some(rare).filter(|rare| rare.open.is_some() || rare.trace.is_some());
+        self.keep_rare(rare);
+    }
+
+    /// What was to be done before this version is told of is done.
+    fn end_move(&mut self) {
+        if let Some(mut rare) = self.rare.take() {
+            rare.moved_from = None;
+            self.keep_rare(rare);
+        }
+    }
+
+    fn keep_rare(&mut self, rare: Box<Rare>) {
+        self.rare = Some(rare).filter(|rare| **rare != Rare::default());
     }
 
     fn content_len(&self) -> u64 {
@@ -69,11 +82,21 @@ impl Stored {
     }
 
     fn to_document(&self, key: &DocumentKey) -> Document {
-        let mut document = Document::new(key.clone(), self.version, self.updated_at);
+        let mut document = self.to_head(key);
         document.content = self.content.clone();
+        document
+    }
+
+    fn moved_from(&self) -> Option<MovedFrom> {
+        self.rare.as_ref().and_then(|rare| rare.moved_from)
+    }
+
+    fn to_head(&self, key: &DocumentKey) -> Document {
+        let mut document = Document::new(key.clone(), self.version, self.updated_at);
         document.dispatched = self.dispatched;
         document.open = self.open().cloned();
         document.trace = self.rare.as_ref().and_then(|rare| rare.trace.clone());
+        document.moved_from = self.moved_from();
         document
     }
 }
@@ -90,12 +113,13 @@ impl Shard {
         now: Timestamp,
         budget: &Budget,
     ) -> Result<WriteOutcome> {
-        let DocumentWrite { key, operation, trace, .. } = write;
+        let DocumentWrite { key, operation, trace, moved_from, .. } = write;
         let stored = self.documents.get(&key);
         let before = stored.map(|stored| stored.version);
         let (detected, content) = match operation {
             Operation::Put { revision, content } => (detect_put(before, revision), Some(content)),
             Operation::Delete { revision } => (detect_delete(before, revision), None),
+            Operation::Leave { at } => (detect_leave(before, at), None),
             _ => {
                 let error = Error::new(ErrorKind::Unsupported, "write_documents").backend(BACKEND);
                 return Err(error.detail("this operation is not known here"));
@@ -123,9 +147,11 @@ impl Shard {
         } else {
             stored.and_then(|stored| stored.dispatched)
         };
-        let rare = trace.map(|trace| Box::new(Rare { open: None, trace: Some(trace) }));
-        let next = Stored { version, content, updated_at: now, dispatched, rare };
+        let moved_from = moved_from.or_else(|| stored.and_then(Stored::moved_from));
+        let mut next = Stored { version, content, updated_at: now, dispatched, rare: None };
         let undispatched = next.is_undispatched();
+        let rare = Rare { open: None, trace, moved_from: moved_from.filter(|_| undispatched) };
+        next.rare = (rare != Rare::default()).then(|| Box::new(rare));
         self.put(key, next);
         Ok(WriteOutcome::new(detected.change, Some(version), undispatched))
     }
@@ -174,6 +200,10 @@ impl Shard {
         self.documents.get(key).map(|stored| stored.to_document(key))
     }
 
+    pub(super) fn head(&self, key: &DocumentKey) -> Option<Document> {
+        self.documents.get(key).map(|stored| stored.to_head(key))
+    }
+
     /// The key as it is stored, so that rows share its allocation.
     pub(super) fn stored_key(&self, key: &DocumentKey) -> Option<DocumentKey> {
         self.documents.get_key_value(key).map(|(stored, _)| stored.clone())
@@ -198,6 +228,7 @@ impl Shard {
             stored.dispatched = stored.dispatched.max(Some(version.min(stored.version)));
             if !stored.is_undispatched() {
                 stored.set_open(None);
+                stored.end_move();
             }
             let undispatched = stored.is_undispatched();
             self.set_undispatched(key, undispatched);
@@ -295,6 +326,7 @@ impl Dispatch<'_> {
         if left.is_empty() {
             self.0.dispatched = self.0.dispatched.max(Some(self.0.version));
             self.0.set_open(None);
+            self.0.end_move();
         } else {
             self.0.set_open(Some(left));
         }

@@ -122,7 +122,7 @@ impl ResourceStore for MongoRepository {
         found.as_ref().map(|found| read_resource(Record::new(OPERATION, found))).transpose()
     }
 
-    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>> {
+    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>> {
         let mut questions = candidates(&urls);
         let question = match questions.len() {
             0 => return Ok(Vec::new()),
@@ -132,10 +132,11 @@ impl ResourceStore for MongoRepository {
         let found = self.stored.resources.find(question);
         let mut found = self.connection.all("match_resources", found, read_resource).await?;
         found.sort_by(|a, b| a.endpoint.cmp_specificity(&b.endpoint));
-        let best = |url: &DocumentUrl| {
-            found.iter().find(|resource| resource.endpoint.matches(url).is_some()).cloned()
+        let matching = |url: &DocumentUrl| {
+            let fits = |resource: &&Resource| resource.endpoint.matches(url).is_some();
+            found.iter().filter(fits).cloned().collect()
         };
-        Ok(urls.iter().map(best).collect())
+        Ok(urls.iter().map(matching).collect())
     }
 
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {

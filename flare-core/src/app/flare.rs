@@ -14,13 +14,14 @@ use super::builder::FlareBuilder;
 use crate::cluster::ClusterHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Document, DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, ResourceId,
-    ResourceState, TraceContext,
+    Document, DocumentChange, DocumentUrl, NewResource, Resource, ResourceId, ResourceState,
+    TraceContext,
 };
 use crate::observe;
 use crate::pipeline::Event;
 use crate::pipeline::context::Context;
-use crate::pipeline::ingest::{Change, Ingest, Wish, find_resource};
+use crate::pipeline::ingest::{Change, Ingest, Wish, find_resources};
+use crate::pipeline::moves::find;
 use crate::port::{Listing, Page};
 
 /// How often [`Flare::settled`] looks.
@@ -180,12 +181,9 @@ impl Flare {
     pub async fn document(&self, url: &str) -> Result<Document> {
         const OPERATION: &str = "document";
         let url = DocumentUrl::parse(url).map_err(|it| Error::invalid(OPERATION, it))?;
-        let resource = find_resource(self.context(), OPERATION, &url).await?;
-        let key = DocumentKey::new(resource.id, url.clone());
-        let found = self.context().repository.documents(vec![key]).await?.pop().flatten();
-        found
-            .filter(|document| !document.version.is_gone())
-            .ok_or_else(|| not_found(OPERATION, "document", &url))
+        let resources = find_resources(self.context(), OPERATION, &url).await?;
+        let found = find(self.context(), url.clone(), resources).await?;
+        found.ok_or_else(|| not_found(OPERATION, "document", &url))
     }
 
     /// What happens from now on. A listener that falls far behind misses the oldest events.

@@ -1,5 +1,5 @@
 //! Takes what is stored and what was asked; decides whether anything really changed (SPEC of
-//! `put` and `delete`). Pure: stores apply it inside their one atomic write, or say the same in
+//! `put` and `delete`, and of a document's move to a more specific resource). Pure: stores apply it inside their one atomic write, or say the same in
 //! their own language.
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,18 @@ pub fn detect_delete(stored: Option<Version>, named: Option<Revision>) -> Detect
     }
 }
 
+/// Decides that a document left the resource where it was stored as `at`, because a more specific
+/// one has taken it over: the very live version named becomes gone. Anything else stays as it is,
+/// for it was put there after the move, by whoever found that resource to be the right one.
+pub fn detect_leave(stored: Option<Version>, at: Version) -> Detected {
+    match stored {
+        Some(stored) if stored == at && !stored.is_gone() => {
+            Detected::store(DocumentChange::Deleted, Version::gone(stored.revision()))
+        }
+        _ => Detected::nothing(DocumentChange::Unchanged),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::DocumentChange::*;
@@ -153,6 +165,23 @@ mod tests {
         for (stored, named, change, store) in cases {
             let detected = detect_delete(stored, named.map(Revision::new));
             assert_eq!(detected, Detected { change, store }, "delete {named:?} over {stored:?}");
+        }
+    }
+
+    #[test]
+    fn leaves() {
+        let cases = [
+            (None, live(5), Unchanged, None),
+            (Some(live(5)), live(5), Deleted, Some(gone(5))),
+            (Some(live(5)), live(4), Unchanged, None),
+            (Some(live(5)), live(6), Unchanged, None),
+            (Some(live(5)), gone(5), Unchanged, None),
+            (Some(gone(5)), live(5), Unchanged, None),
+            (Some(gone(5)), gone(5), Unchanged, None),
+        ];
+        for (stored, at, change, store) in cases {
+            let detected = detect_leave(stored, at);
+            assert_eq!(detected, Detected { change, store }, "leave {at} over {stored:?}");
         }
     }
 

@@ -114,12 +114,40 @@ pub struct Document {
     pub open: Option<Vec<PartitionId>>,
     /// The trace the version arrived with.
     pub trace: Option<TraceContext>,
+    /// Where the document came from, until its version is dispatched.
+    pub moved_from: Option<MovedFrom>,
+}
+
+/// A note of a document that a more specific resource took over: where it was live before, and
+/// which version of it has to be gone there before anybody is told of the document here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MovedFrom {
+    /// The less specific resource.
+    pub resource: ResourceId,
+    /// The live version it held.
+    pub version: Version,
+}
+
+impl MovedFrom {
+    /// From `resource`, where it was at `version`.
+    pub const fn new(resource: ResourceId, version: Version) -> Self {
+        Self { resource, version }
+    }
 }
 
 impl Document {
     /// A document as it is right after `version` was stored and before anything was spread.
     pub fn new(key: DocumentKey, version: Version, updated_at: Timestamp) -> Self {
-        Self { key, version, content: None, updated_at, dispatched: None, open: None, trace: None }
+        Self {
+            key,
+            version,
+            content: None,
+            updated_at,
+            dispatched: None,
+            open: None,
+            trace: None,
+            moved_from: None,
+        }
     }
 
     /// Whether some of the newest version's rows may still be missing.

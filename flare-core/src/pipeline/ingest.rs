@@ -11,12 +11,13 @@ use tracing::warn;
 use super::batch::batches;
 use super::context::Context;
 use super::meter;
+use super::moves::{self, Move, OverlappingDelete};
 use super::stage::chain;
 use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    ChangeRule, Content, DocumentChange, DocumentKey, DocumentUrl, Invalid, Resource, ResourceId,
-    TraceContext,
+    ChangeRule, Content, DocumentChange, DocumentKey, DocumentUrl, Invalid, MovedFrom, Resource,
+    ResourceId, TraceContext,
 };
 use crate::port::{DocumentWrite, Outgoing, QueueName, WriteOutcome};
 
@@ -63,30 +64,36 @@ impl Ingest {
         };
         let mut answers: Vec<Option<Result<DocumentChange>>> = Vec::with_capacity(changes.len());
         let mut writes = Vec::with_capacity(changes.len());
+        let mut deletes = Vec::new();
         for prepared in self.prepare(operation, changes).await {
             match prepared {
-                Ok(write) => {
-                    writes.push((answers.len(), write));
-                    answers.push(None);
+                Ok(Prepared::Write(write)) => writes.push((answers.len(), write)),
+                Ok(Prepared::Delete(delete)) => deletes.push((answers.len(), delete)),
+                Err(error) => {
+                    answers.push(Some(Err(error)));
+                    continue;
                 }
-                Err(error) => answers.push(Some(Err(error))),
             }
+            answers.push(None);
         }
         let limit = self.context.batch_limit();
         let mut changed = Vec::new();
         while !writes.is_empty() {
             let rest = writes.split_off(limit.min(writes.len()));
-            let (places, batch): (Vec<usize>, Vec<DocumentWrite>) = writes.into_iter().unzip();
-            let keys: Vec<DocumentKey> = batch.iter().map(|write| write.key.clone()).collect();
-            let outcomes = self.context.repository.write_documents(batch).await;
-            for ((place, key), outcome) in places.into_iter().zip(keys).zip(outcomes) {
-                if let Ok(outcome) = &outcome {
-                    changed.extend(to_announce(key, outcome));
-                }
+            for (place, outcome) in self.write(writes, &mut changed).await {
                 meter::accepted(&outcome);
                 answers[place] = Some(outcome.map(|outcome| outcome.change));
             }
             writes = rest;
+        }
+        for (place, delete) in deletes {
+            let outcome = moves::delete(&self.context, operation, delete).await;
+            let outcome = outcome.map(|(outcome, announced)| {
+                changed.extend(announced);
+                outcome
+            });
+            meter::accepted(&outcome);
+            answers[place] = Some(outcome.map(|outcome| outcome.change));
         }
         if let Err(error) = announce(&self.context, changed).await {
             warn!(error = %chain(&error), "could not announce changes, the reconciler will");
@@ -95,25 +102,126 @@ impl Ingest {
         answers.into_iter().map(answer).collect()
     }
 
-    /// What is to be written for each change, or why nothing is: all are matched together, and
-    /// each fails alone.
+    /// Stores one batch, each write under its place; adds what is to be announced. A document that
+    /// moved is announced once it is gone where it came from: if that fails, so does its put, and
+    /// the reconciler finishes what is noted.
+    async fn write(
+        &self,
+        batch: Vec<(usize, IngestWrite)>,
+        changed: &mut Vec<Announced>,
+    ) -> Vec<(usize, Result<WriteOutcome>)> {
+        let about = |(place, IngestWrite { write, unfinished }): &(usize, IngestWrite)| {
+            (*place, write.key.clone(), write.moved_from, *unfinished, write.trace.clone())
+        };
+        let about: Vec<_> = batch.iter().map(about).collect();
+        let writes = batch.into_iter().map(|(_, it)| it.write).collect();
+        let outcomes = self.context.repository.write_documents(writes).await;
+        let mut answers = Vec::with_capacity(about.len());
+        let (mut moving, mut waiting) = (Vec::new(), Vec::new());
+        for ((place, key, noted, unfinished, trace), outcome) in about.into_iter().zip(outcomes) {
+            if let Ok(outcome) = &outcome {
+                let noted = noted.filter(|_| outcome.change.notifies());
+                let announced = to_announce(key.clone(), outcome);
+                match noted.or(unfinished) {
+                    None => changed.extend(announced),
+                    Some(from) => {
+                        moving.push(Move { url: key.url, from, trace });
+                        waiting.push((answers.len(), announced));
+                    }
+                }
+            }
+            answers.push((place, outcome));
+        }
+        if moving.is_empty() {
+            return answers;
+        }
+        let left = moves::finish(&self.context, moving).await;
+        for ((answer, announced), left) in waiting.into_iter().zip(left) {
+            match left {
+                Ok(left) => changed.extend(left.into_iter().chain(announced)),
+                Err(error) => answers[answer].1 = Err(error),
+            }
+        }
+        answers
+    }
+
+    /// What is to be done for each change, or why nothing is: all are matched together, and each
+    /// fails alone. Only where several resources match is the store asked where a document is.
     async fn prepare(
         &self,
         operation: &'static str,
         changes: Vec<Change>,
-    ) -> Vec<Result<DocumentWrite>> {
+    ) -> Vec<Result<Prepared>> {
         let parse = |change: &Change| DocumentUrl::parse(&change.url);
         let urls: Vec<_> = changes.iter().map(parse).collect();
         let matched = match_all(&self.context, urls.iter().flatten().cloned()).await;
         let mut matched = matched.into_iter();
-        let prepare = |(change, url): (Change, std::result::Result<DocumentUrl, Invalid>)| {
-            let url = url.map_err(|invalid| Error::invalid(operation, invalid))?;
-            let matched = matched.next().unwrap_or_else(|| Err(unanswered(operation)))?;
-            let resource = matched.ok_or_else(|| no_resource(operation, &url))?;
-            to_write(change, url, &resource).map_err(|invalid| Error::invalid(operation, invalid))
-        };
-        changes.into_iter().zip(urls).map(prepare).collect()
+        let mut prepared = Vec::with_capacity(changes.len());
+        let mut overlapping = Vec::new();
+        for (change, url) in changes.into_iter().zip(urls) {
+            let url = url.map_err(|invalid| Error::invalid(operation, invalid));
+            prepared.push(url.and_then(|url| {
+                let resources = matched.next().unwrap_or_else(|| Err(unanswered(operation)))?;
+                let best = resources.first().ok_or_else(|| no_resource(operation, &url))?;
+                match change.operation {
+                    Wish::Delete(shown) if resources.len() > 1 => {
+                        let trace = change.trace;
+                        let delete = OverlappingDelete { url, resources, shown, trace };
+                        Ok(Prepared::Delete(delete))
+                    }
+                    _ => {
+                        let write = to_write(change, url.clone(), best)
+                            .map_err(|invalid| Error::invalid(operation, invalid))?;
+                        if resources.len() > 1 {
+                            overlapping.push((prepared.len(), (url, resources)));
+                        }
+                        Ok(Prepared::Write(IngestWrite { write, unfinished: None }))
+                    }
+                }
+            }));
+        }
+        self.note_moves(overlapping, &mut prepared).await;
+        prepared
     }
+
+    /// Notes in each put, under its place, where the document is live now if that is not where the
+    /// put is going to store it.
+    async fn note_moves(
+        &self,
+        puts: Vec<(usize, (DocumentUrl, Vec<Resource>))>,
+        prepared: &mut [Result<Prepared>],
+    ) {
+        if puts.is_empty() {
+            return;
+        }
+        let (places, asked): (Vec<usize>, Vec<_>) = puts.into_iter().unzip();
+        match moves::look_at(&self.context, asked).await {
+            Ok(overlaps) => {
+                for (place, overlap) in places.into_iter().zip(overlaps) {
+                    if let Ok(Prepared::Write(put)) = &mut prepared[place] {
+                        put.write.moved_from = overlap.moves_from();
+                        put.unfinished = overlap.unfinished();
+                    }
+                }
+            }
+            Err(error) => {
+                places.into_iter().for_each(|place| prepared[place] = Err(error.clone()));
+            }
+        }
+    }
+}
+
+/// What is to be done for one change.
+enum Prepared {
+    Write(IngestWrite),
+    /// Where it takes effect is looked up when it does.
+    Delete(OverlappingDelete),
+}
+
+/// A write, and the move of its document that was under way before it.
+struct IngestWrite {
+    write: DocumentWrite,
+    unfinished: Option<MovedFrom>,
 }
 
 fn to_write(
@@ -135,32 +243,33 @@ fn to_write(
     Ok(write.trace(change.trace))
 }
 
-fn unanswered(operation: &'static str) -> Error {
+pub(super) fn unanswered(operation: &'static str) -> Error {
     Error::new(ErrorKind::Internal, operation).detail("no answer came")
 }
 
-fn read_revision(
+pub(super) fn read_revision(
     rule: &ChangeRule,
     shown: &str,
 ) -> std::result::Result<crate::model::Revision, Invalid> {
     rule.read_shown(shown).map_err(|invalid| invalid.within("revision"))
 }
 
-/// The resource a document belongs to, or why there is none.
-pub(crate) async fn find_resource(
+/// The resources a document may belong to, the most specific one first, or why there is none.
+pub(crate) async fn find_resources(
     context: &Context,
     operation: &'static str,
     url: &DocumentUrl,
-) -> Result<Resource> {
-    let matched = context.repository.match_resources(vec![url.clone()]).await?;
-    matched.into_iter().next().flatten().ok_or_else(|| no_resource(operation, url))
+) -> Result<Vec<Resource>> {
+    let matched = context.repository.match_resources(vec![url.clone()]).await?.pop();
+    let matched = matched.filter(|matched| !matched.is_empty());
+    matched.ok_or_else(|| no_resource(operation, url))
 }
 
-/// The resource each document belongs to; what could not be read fails those it was read for.
+/// The resources each document may belong to; what could not be read fails those it was read for.
 async fn match_all(
     context: &Context,
     urls: impl IntoIterator<Item = DocumentUrl>,
-) -> Vec<Result<Option<Resource>>> {
+) -> Vec<Result<Vec<Resource>>> {
     let mut matched = Vec::new();
     for urls in batches(context.batch_limit(), urls) {
         let asked = urls.len();
@@ -177,19 +286,19 @@ fn no_resource(operation: &'static str, url: &DocumentUrl) -> Error {
     Error::new(ErrorKind::NotFound, operation).field("url").detail(detail)
 }
 
+/// A document, and the version the next stage is to spread.
+pub(crate) type Announced = (DocumentKey, DocumentVersion);
+
 /// What still has to be spread is announced, also when it is not this write's doing: whoever
 /// stored it may have died before saying so.
-fn to_announce(key: DocumentKey, outcome: &WriteOutcome) -> Option<(DocumentKey, DocumentVersion)> {
+pub(super) fn to_announce(key: DocumentKey, outcome: &WriteOutcome) -> Option<Announced> {
     let version = outcome.version.filter(|_| outcome.undispatched)?;
     let document = DocumentVersion { url: key.url.clone(), version };
     Some((key, document))
 }
 
 /// Asks the next stage to spread documents.
-pub(crate) async fn announce(
-    context: &Context,
-    documents: Vec<(DocumentKey, DocumentVersion)>,
-) -> Result<()> {
+pub(crate) async fn announce(context: &Context, documents: Vec<Announced>) -> Result<()> {
     let mut by_resource: BTreeMap<ResourceId, Vec<DocumentVersion>> = BTreeMap::new();
     for (key, document) in documents {
         by_resource.entry(key.resource).or_default().push(document);

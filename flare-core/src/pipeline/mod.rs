@@ -1,7 +1,8 @@
 //! How one change travels, in travel order:
 //!
 //! 1. `ingest`: a put or delete becomes one atomic conditional write, which decides whether
-//!    anything changed. The document is *undispatched* from then on.
+//!    anything changed. The document is *undispatched* from then on. Where several resources match
+//!    its URL, `overlap` says which of them has it, and `moves` takes it to the most specific one.
 //! 2. `partition`: finds the partitions of the document's resource.
 //! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
 //! 4. `lanes` and `lane`: the owner of a lane (`ownership`, `term`) loads its due rows, composes
@@ -29,6 +30,8 @@ pub(crate) mod judge;
 pub(crate) mod lane;
 pub(crate) mod lanes;
 pub(crate) mod meter;
+pub(crate) mod moves;
+pub(crate) mod overlap;
 pub(crate) mod ownership;
 pub(crate) mod partition;
 pub(crate) mod prepare;

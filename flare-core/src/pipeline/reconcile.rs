@@ -1,5 +1,6 @@
 //! Takes what the store knows to be undispatched; gives it to the partition stage again. Finds
-//! every change whose task was lost, or whose sender died in between. A queue that was made again
+//! every change whose task was lost, or whose sender died in between, and finishes the move of a
+//! document before anybody is told of it. A queue that was made again
 //! has it look at once.
 
 use std::sync::Arc;
@@ -9,12 +10,12 @@ use tracing::{info, warn};
 
 use super::context::Context;
 use super::ingest::announce;
+use super::moves::finish_found;
 use super::stage::chain;
 use super::stop::Stop;
-use super::task::DocumentVersion;
 use crate::error::{ErrorKind, Result};
 use crate::model::Timestamp;
-use crate::port::QueueName;
+use crate::port::{QueueName, Undispatched};
 
 /// Changes announced at a time.
 const PAGE: usize = 500;
@@ -85,14 +86,9 @@ async fn sweep(context: &Context, until: Timestamp) -> Result<usize> {
     let mut found = 0;
     let mut pages = context.repository.undispatched(until).chunks(PAGE);
     while let Some(page) = pages.next().await {
-        let mut documents = Vec::with_capacity(page.len());
-        for lost in page {
-            let lost = lost?;
-            let document = DocumentVersion { url: lost.key.url.clone(), version: lost.version };
-            documents.push((lost.key, document));
-        }
-        found += documents.len();
-        announce(context, documents).await?;
+        let page: Vec<Undispatched> = page.into_iter().collect::<Result<_>>()?;
+        found += page.len();
+        announce(context, finish_found(context, page).await).await?;
     }
     Ok(found)
 }

@@ -178,8 +178,8 @@ impl History {
             }
             let url = DocumentUrl::parse("http://api.example/docs/1").unwrap();
             let found = self.memory.repository().match_resources(vec![url]).await.unwrap();
-            if let [Some(resource)] = found.as_slice() {
-                self.resource = Some(resource.clone());
+            if let Some(resource) = found.into_iter().flatten().next() {
+                self.resource = Some(resource);
                 return;
             }
         }

@@ -39,6 +39,53 @@ async fn is_put_read_and_deleted() {
     server.get(USER).await.is(404);
 }
 
+/// Which action each client was told, in their order.
+async fn told(server: &Server, client: &str) -> Vec<String> {
+    server.flare.settled(Duration::from_secs(20)).await.unwrap();
+    let requests = server.clients.requests().into_iter().map(|recorded| recorded.request);
+    let its = requests.filter(|request| request.url.starts_with(client));
+    its.map(|request| format!("{:?} {}", request.action, request.version)).collect()
+}
+
+#[tokio::test]
+async fn a_more_specific_resource_swallows_no_deletion() {
+    let server = Server::start().await;
+    let wide = server.resource("{kind}").await;
+    server.subscription(&wide, "http://wide.example/").await;
+    server.put(USER, r#"{"rev":5}"#).await.is(202);
+    let narrow = server.resource("users").await;
+    server.subscription(&narrow, "http://narrow.example/").await;
+    assert_eq!(server.get(USER).await.is(200).json()["revision"], 5, "it is still there");
+    assert_eq!(server.delete(USER).await.is(202).header("flare-change"), Some("deleted"));
+    server.get(USER).await.is(404);
+    assert_eq!(told(&server, "http://wide.example/").await, ["Create live(5)", "Delete gone(5)"]);
+    assert_eq!(told(&server, "http://narrow.example/").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_put_moves_a_document_to_the_more_specific_resource() {
+    let server = Server::start().await;
+    let wide = server.resource("{kind}").await;
+    server.subscription(&wide, "http://wide.example/").await;
+    server.put(USER, r#"{"rev":5}"#).await.is(202);
+    // Its revisions have nothing to do with those of the other.
+    let narrow = r#"{"endpoint":"http://api.example.com/users/{id}",
+        "change":{"field":"at","format":"unix"}}"#;
+    let narrow = server.post("/resources", narrow).await.created();
+    server.subscription(&narrow, "http://narrow.example/").await;
+    server.put(USER, r#"{"rev":5}"#).await.refuses(400, "at");
+    assert_eq!(server.get(USER).await.is(200).json()["revision"], 5, "it has not moved");
+    let put = server.put(USER, r#"{"at":2}"#).await.is(202);
+    assert_eq!(put.header("flare-change"), Some("created"));
+    assert_eq!(server.get(USER).await.json()["revision"], "1970-01-01T00:00:02Z");
+    assert_eq!(told(&server, "http://wide.example/").await, ["Create live(5)", "Delete gone(5)"]);
+    let at_narrow = told(&server, "http://narrow.example/").await;
+    assert_eq!(at_narrow, ["Create live(2000000000)"]);
+    assert_eq!(server.delete(USER).await.is(202).header("flare-change"), Some("deleted"));
+    assert_eq!(told(&server, "http://narrow.example/").await.len(), 2);
+    assert_eq!(told(&server, "http://wide.example/").await.len(), 2, "told once");
+}
+
 #[tokio::test]
 async fn the_url_is_taken_raw_or_decoded_once() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! Clauses RD1 to RD4, RD12 and RD13: what a put or delete does to a document.
+//! Clauses RD1 to RD4, RD12 and RD13: what a put, delete or leave does to a document.
 
 use bytes::Bytes;
 use flare_core::ErrorKind;
@@ -91,6 +91,32 @@ pub async fn rd1_deletes_follow_the_table(repo: Repo) {
     }
 }
 
+/// RD1: leaves, by every kind of thing that may be stored.
+pub async fn rd1_leaves_follow_the_table(repo: Repo) {
+    let make = Make::new("rd1_leaves");
+    let cases = [
+        (None, live(5), Unchanged, None),
+        (Some(live(5)), live(5), Deleted, Some(gone(5))),
+        (Some(live(5)), live(4), Unchanged, Some(live(5))),
+        (Some(live(5)), live(6), Unchanged, Some(live(5))),
+        (Some(live(5)), gone(5), Unchanged, Some(live(5))),
+        (Some(gone(5)), live(5), Unchanged, Some(gone(5))),
+        (Some(gone(5)), live(6), Unchanged, Some(gone(5))),
+        (Some(live(i64::MIN)), live(i64::MIN), Deleted, Some(gone(i64::MIN))),
+    ];
+    for (stored, at, change, then) in cases {
+        let key = make.lone_document();
+        prepare(&repo, &key, stored, false).await;
+        if let Some(stored) = stored {
+            mark(&repo, &key, stored).await;
+        }
+        let outcome = write(&repo, DocumentWrite::leave(key.clone(), at)).await;
+        assert_eq!(outcome.undispatched, change == Deleted, "leave {at} over {stored:?}");
+        let case = format!("leave {at} over {stored:?}");
+        expect(&repo, &key, outcome, change, then, &case).await;
+    }
+}
+
 /// RD1: whatever order writes come in, the stored version only rises, up to the greatest.
 pub async fn rd1_the_version_never_goes_down(repo: Repo) {
     let make = Make::new("rd1_rises");
@@ -163,6 +189,7 @@ pub async fn rd2_only_newer_content_replaces(repo: Repo) {
         (delete(&key, Some(9)), r#"{"d":6}"#),
         (put_text(9, r#"{"e":9}"#), r#"{"d":6}"#),
         (put_text(10, r#"{"f":1}"#), r#"{"f":1}"#),
+        (DocumentWrite::leave(key.clone(), live(10)), r#"{"f":1}"#),
     ];
     for (step, text) in steps {
         write(&repo, step.clone()).await;

@@ -4,6 +4,7 @@
 //! (`detect_put`, `Row::apply` …): a store that uses them proves nothing by agreeing with itself.
 
 mod documents;
+mod documents_move;
 mod documents_spread;
 mod history_documents;
 mod history_rows;
@@ -20,11 +21,15 @@ mod subscriptions_change;
 use flare_core::port::Repository;
 
 pub use documents::{
-    rd1_deletes_follow_the_table, rd1_one_revision_changes_once, rd1_puts_follow_the_table,
-    rd1_the_version_never_goes_down, rd2_content_is_kept_byte_for_byte,
+    rd1_deletes_follow_the_table, rd1_leaves_follow_the_table, rd1_one_revision_changes_once,
+    rd1_puts_follow_the_table, rd1_the_version_never_goes_down, rd2_content_is_kept_byte_for_byte,
     rd2_only_newer_content_replaces, rd3_changes_forget_the_open_set,
     rd3_changes_leave_the_document_undispatched, rd3_silent_tombstones_keep_it_as_it_was,
     rd4_a_batch_keeps_its_order, rd12_too_large_is_refused, rd13_a_version_keeps_its_trace,
+};
+pub use documents_move::{
+    rd14_heads_are_documents_without_content, rd15_a_move_is_noted_until_it_is_dispatched,
+    rd15_what_notes_nothing_keeps_the_note,
 };
 pub use documents_spread::{
     rd5_only_the_stored_version_is_opened, rd5_the_first_open_set_stays,
@@ -43,10 +48,11 @@ pub use jobs::{
 pub use resources::{
     re1_a_deleting_one_keeps_its_endpoint, re1_conflicting_inserts_have_one_winner,
     re1_what_does_not_conflict_is_taken, re2_reads_back_what_was_inserted,
-    re3_many_are_matched_in_their_order, re3_only_active_ones_match_and_at_once,
-    re3_the_most_specific_one_matches, re4_lists_active_ones_oldest_first,
-    re5_a_deleted_one_frees_its_endpoint, re5_moves_only_from_the_state_named,
-    re5_one_of_many_moves_takes_place, re6_forgets_only_deleted_ones,
+    re3_all_that_match_come_most_specific_first, re3_many_are_matched_in_their_order,
+    re3_only_active_ones_match_and_at_once, re3_the_most_specific_one_matches,
+    re4_lists_active_ones_oldest_first, re5_a_deleted_one_frees_its_endpoint,
+    re5_moves_only_from_the_state_named, re5_one_of_many_moves_takes_place,
+    re6_forgets_only_deleted_ones,
 };
 pub use rows::{
     rr1_epochs_only_rise, rr2_a_pending_row_stays_as_it_is,
@@ -95,6 +101,7 @@ crate::suite::suite! {
         re3_the_most_specific_one_matches,
         re3_many_are_matched_in_their_order,
         re3_only_active_ones_match_and_at_once,
+        re3_all_that_match_come_most_specific_first,
         re4_lists_active_ones_oldest_first,
         re5_moves_only_from_the_state_named,
         re5_one_of_many_moves_takes_place,
@@ -120,6 +127,7 @@ crate::suite::suite! {
         rd1_one_revision_changes_once,
         rd1_puts_follow_the_table,
         rd1_deletes_follow_the_table,
+        rd1_leaves_follow_the_table,
         rd1_the_version_never_goes_down,
         rd2_content_is_kept_byte_for_byte,
         rd2_only_newer_content_replaces,
@@ -140,6 +148,9 @@ crate::suite::suite! {
         rd11_removes_documents_bit_by_bit,
         rd12_too_large_is_refused,
         rd13_a_version_keeps_its_trace,
+        rd14_heads_are_documents_without_content,
+        rd15_a_move_is_noted_until_it_is_dispatched,
+        rd15_what_notes_nothing_keeps_the_note,
         rd_history_agrees_with_the_model,
         rr1_epochs_only_rise,
         rr2_spread_makes_a_fresh_row,

@@ -123,10 +123,44 @@ pub async fn re3_many_are_matched_in_their_order(repo: Repo) {
     ];
     let urls = asked.iter().map(|(path, _)| make.url(path)).collect();
     let found = repo.match_resources(urls).await.unwrap();
-    let found: Vec<_> = found.into_iter().map(|it| it.map(|resource| resource.id)).collect();
+    let found: Vec<_> = found.into_iter().map(|it| it.first().map(|best| best.id)).collect();
     let expected = asked.map(|(_, index)| index.map(|index: usize| resources[index].id));
     assert_eq!(found, expected);
-    assert_eq!(repo.match_resources(Vec::new()).await.unwrap(), []);
+    assert_eq!(repo.match_resources(Vec::new()).await.unwrap(), Vec::<Vec<Resource>>::new());
+}
+
+/// RE3: every resource that matches is named, the most specific one first, whichever came first.
+pub async fn re3_all_that_match_come_most_specific_first(repo: Repo) {
+    let make = Make::new("re3_all");
+    let paths = ["/{x}/{y}/{z}", "/{x}/{y}/c", "/a/{y}/{z}", "/a/b/{z}", "/{x}/b/c", "/{x}/{y}"];
+    let resources = paths.map(|path| make.resource(path));
+    for index in [5, 2, 0, 4, 3, 1] {
+        repo.insert_resource(resources[index].clone()).await.unwrap();
+    }
+    let asked: [(&str, &[usize]); 5] = [
+        ("/a/b/c", &[3, 2, 4, 1, 0]),
+        ("/z/b/c", &[4, 1, 0]),
+        ("/a/z/z", &[2, 0]),
+        ("/a/b/c/d", &[]),
+        ("/a/b", &[5]),
+    ];
+    let all = async || {
+        let urls = asked.iter().map(|(path, _)| make.url(path)).collect();
+        let found = repo.match_resources(urls).await.unwrap();
+        let ids = |matching: Vec<Resource>| matching.into_iter().map(|it| it.id).collect();
+        found.into_iter().map(ids).collect::<Vec<Vec<ResourceId>>>()
+    };
+    let without = |gone: Option<usize>| {
+        let ids = |indices: &&[usize]| {
+            let left = indices.iter().filter(|index| Some(**index) != gone);
+            left.map(|index| resources[*index].id).collect::<Vec<_>>()
+        };
+        asked.iter().map(|(_, indices)| ids(indices)).collect::<Vec<_>>()
+    };
+    assert_eq!(all().await, without(None));
+    let (active, deleting) = (ResourceState::Active, ResourceState::Deleting);
+    assert!(repo.move_resource(resources[2].id, active, deleting).await.unwrap());
+    assert_eq!(all().await, without(Some(2)), "one that is deleting matches nothing");
 }
 
 /// RE3: only active resources match, each from the moment its insert returned.
@@ -257,7 +291,7 @@ pub async fn re6_forgets_only_deleted_ones(repo: Repo) {
 async fn matched(repo: &Repo, url: &DocumentUrl) -> Option<ResourceId> {
     let found = repo.match_resources(vec![url.clone()]).await.unwrap();
     assert_eq!(found.len(), 1, "one answer per URL");
-    found.into_iter().flatten().next().map(|resource| resource.id)
+    found.into_iter().flatten().next().map(|best| best.id)
 }
 
 async fn delete_resource(repo: &Repo, resource: &Resource) {

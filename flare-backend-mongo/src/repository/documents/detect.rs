@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use flare_core::model::{
-    Content, Detected, DocumentChange, DocumentKey, Revision, TraceContext, Version, detect_delete,
+    Content, Detected, DocumentChange, DocumentKey, Revision, Version, detect_delete, detect_leave,
     detect_put,
 };
 use flare_core::port::{DocumentWrite, Operation, Repository, WriteOutcome};
@@ -20,7 +20,7 @@ use mongodb::options::ReturnDocument;
 
 use super::super::waves::{Wave, waves};
 use super::super::{MongoRepository, RACES, lost_race, unsupported};
-use super::{id, ids, read_key};
+use super::{id, ids, read_key, write_moved_from};
 use crate::BACKEND;
 use crate::bulk::{Update, Updated};
 use crate::error::{self, DUPLICATE_KEY};
@@ -104,7 +104,7 @@ impl MongoRepository {
             let Operation::Put { revision, content } = &write.operation else { return None };
             // A tombstone is not as asked for: what it makes of a put is left to `write_alone`.
             let filter = doc! { "_id": id(&write.key), "version.gone": { "$ne": true } };
-            let pipeline = put_pipeline(*revision, content, write.trace.as_ref());
+            let pipeline = put_pipeline(*revision, content, write);
             Some(Update { filter, pipeline, upsert: true })
         });
         let documents = &self.stored.documents;
@@ -174,13 +174,15 @@ impl MongoRepository {
     /// One write, in one round trip that also says what was there before.
     async fn write_alone(&self, write: DocumentWrite) -> Result<WriteOutcome> {
         self.fits(&write)?;
-        let trace = write.trace.as_ref();
         let (pipeline, upsert) = match &write.operation {
-            Operation::Put { revision, content } => (put_pipeline(*revision, content, trace), true),
+            Operation::Put { revision, content } => {
+                (put_pipeline(*revision, content, &write), true)
+            }
             // Nothing is remembered of a document never seen, unless a revision is named.
             Operation::Delete { revision } => {
-                (delete_pipeline(*revision, trace), revision.is_some())
+                (delete_pipeline(*revision, &write), revision.is_some())
             }
+            Operation::Leave { at } => (leave_pipeline(*at, &write), false),
             _ => return Err(unsupported(OPERATION, "this operation is not known here")),
         };
         let documents = &self.stored.documents;
@@ -231,6 +233,7 @@ fn detected(before: Before, operation: &Operation) -> Result<Detected> {
     match operation {
         Operation::Put { revision, .. } => Ok(detect_put(before.version, *revision)),
         Operation::Delete { revision } => Ok(detect_delete(before.version, *revision)),
+        Operation::Leave { at } => Ok(detect_leave(before.version, *at)),
         _ => Err(unsupported(OPERATION, "this operation is not known here")),
     }
 }
@@ -241,16 +244,17 @@ fn if_newer(version: Bson, record: Document) -> Vec<Document> {
     vec![doc! { "$replaceWith": { "$cond": [newer, record, "$$ROOT"] } }]
 }
 
-fn trace_text(trace: Option<&TraceContext>) -> Bson {
-    trace.map_or_else(|| "$$REMOVE".into(), |trace| literal(trace.as_str()))
+fn trace_text(write: &DocumentWrite) -> Bson {
+    write.trace.as_ref().map_or_else(|| "$$REMOVE".into(), |trace| literal(trace.as_str()))
+}
+
+/// The note this write brings, else the one that is there.
+fn moved_from(write: &DocumentWrite) -> Bson {
+    write.moved_from.map_or_else(|| "$movedFrom".into(), |from| literal(write_moved_from(from)))
 }
 
 /// [`detect_put`], in the server's language. What is not named (the open set) is forgotten.
-fn put_pipeline(
-    revision: Revision,
-    content: &Content,
-    trace: Option<&TraceContext>,
-) -> Vec<Document> {
+fn put_pipeline(revision: Revision, content: &Content, write: &DocumentWrite) -> Vec<Document> {
     let version = literal(record::version(Version::live(revision)));
     let record = doc! {
         "_id": "$_id",
@@ -258,30 +262,46 @@ fn put_pipeline(
         "content": literal(record::bytes(content.as_bytes())),
         "updatedAt": now(),
         "dispatched": "$dispatched",
-        "trace": trace_text(trace),
+        "trace": trace_text(write),
         "undispatched": true,
+        "movedFrom": moved_from(write),
     };
     if_newer(version, record)
 }
 
 /// [`detect_delete`], in the server's language.
-fn delete_pipeline(named: Option<Revision>, trace: Option<&TraceContext>) -> Vec<Document> {
+fn delete_pipeline(named: Option<Revision>, write: &DocumentWrite) -> Vec<Document> {
     let revision = named.map_or_else(|| "$version.revision".into(), |it| Bson::Int64(it.get()));
     let version: Bson = doc! { "revision": revision, "gone": true }.into();
+    if_newer(version.clone(), gone_record(version, write))
+}
+
+/// [`detect_leave`], in the server's language.
+fn leave_pipeline(at: Version, write: &DocumentWrite) -> Vec<Document> {
+    let gone = literal(record::version(Version::gone(at.revision())));
+    let stands =
+        doc! { "$eq": ["$version", literal(record::version(Version::live(at.revision())))] };
+    let leaves = doc! { "$and": [stands, !at.is_gone()] };
+    let record = gone_record(gone, write);
+    vec![doc! { "$replaceWith": { "$cond": [leaves, record, "$$ROOT"] } }]
+}
+
+/// The record of a document that becomes gone as of `version`.
+fn gone_record(version: Bson, write: &DocumentWrite) -> Document {
     // Nobody is told of what was never there, or is gone already; unless they have yet to be told.
     let silent = doc! { "$and": [
         { "$ne": ["$version.gone", false] },
         { "$gte": ["$dispatched", "$version"] },
     ] };
-    let record = doc! {
+    doc! {
         "_id": "$_id",
         "version": version.clone(),
         "content": "$content",
         "updatedAt": now(),
-        "dispatched": { "$cond": [silent.clone(), version.clone(), "$dispatched"] },
-        "trace": trace_text(trace),
+        "dispatched": { "$cond": [silent.clone(), version, "$dispatched"] },
+        "trace": trace_text(write),
         "undispatched": { "$cond": [silent.clone(), "$$REMOVE", true] },
-        "tombstone": { "$cond": [silent, true, "$$REMOVE"] },
-    };
-    if_newer(version, record)
+        "tombstone": { "$cond": [silent.clone(), true, "$$REMOVE"] },
+        "movedFrom": { "$cond": [silent, "$$REMOVE", moved_from(write)] },
+    }
 }

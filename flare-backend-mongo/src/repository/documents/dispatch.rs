@@ -29,6 +29,7 @@ fn derive() -> Document {
         "undispatched": { "$cond": [dispatched(), "$$REMOVE", true] },
         "tombstone": { "$cond": [{ "$and": ["$version.gone", dispatched()] }, true, "$$REMOVE"] },
         "open": { "$cond": [dispatched(), "$$REMOVE", "$open"] },
+        "movedFrom": { "$cond": [dispatched(), "$$REMOVE", "$movedFrom"] },
     } }
 }
 

@@ -1,8 +1,13 @@
 //! Takes puts, deletes and their dispatching; gives the newest versions, and what still has to be
 //! spread.
 //!
-//! A record: `{_id: {resource, url}, version, content?, updatedAt, dispatched?, open?, trace?}`, and
-//! derived from these in the same write: `undispatched` and `tombstone`, true or not there.
+//! A record: `{_id: {resource, url}, version, content?, updatedAt, dispatched?, open?, trace?,
+//! movedFrom?: {resource, version}}`, and derived from these in the same write: `undispatched` and
+//! `tombstone`, true or not there.
+//!
+//! A node of before `movedFrom` passes over it when it reads and drops it when it writes. So a move
+//! that a crash cut in two is finished by the next node that knows the field and meets the document
+//! in a put, a delete or the reconciler's round, and at the latest by the next put or delete.
 
 mod detect;
 mod dispatch;
@@ -13,7 +18,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use flare_core::Result;
 use flare_core::model::{
-    Content, Document, DocumentKey, DocumentUrl, PartitionId, ResourceId, Timestamp, Version,
+    Content, Document, DocumentKey, DocumentUrl, MovedFrom, PartitionId, ResourceId, Timestamp,
+    Version,
 };
 use flare_core::port::{
     ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite, OpenPartitions, Opened,
@@ -62,12 +68,39 @@ fn read_document(record: Record<'_>) -> Result<Document> {
     document.open = read_open(record)?;
     let trace = record.text_if_any("trace")?.map(str::parse).transpose();
     document.trace = trace.map_err(|_| record.corrupt("trace"))?;
+    document.moved_from = read_moved_from(record)?;
     Ok(document)
+}
+
+fn read_moved_from(record: Record<'_>) -> Result<Option<MovedFrom>> {
+    let Some(from) = record.inner_if_any("movedFrom")? else { return Ok(None) };
+    let resource = ResourceId::from_bytes(from.id("resource")?);
+    Ok(Some(MovedFrom::new(resource, from.version("version")?)))
+}
+
+fn write_moved_from(from: MovedFrom) -> Bson {
+    let resource = record::id(from.resource.as_bytes());
+    doc! { "resource": resource, "version": record::version(from.version) }.into()
 }
 
 /// Everything but the content.
 fn head() -> bson::Document {
     doc! { "content": 0 }
+}
+
+impl MongoRepository {
+    async fn read_documents(
+        &self,
+        operation: &'static str,
+        keys: Vec<DocumentKey>,
+        fields: bson::Document,
+    ) -> Result<Vec<Option<Document>>> {
+        let found = self.stored.documents.find(doc! { "_id": { "$in": ids(&keys) } });
+        let found = self.connection.all(operation, found.projection(fields), read_document).await?;
+        let found: HashMap<&DocumentKey, &Document> =
+            found.iter().map(|document| (&document.key, document)).collect();
+        Ok(keys.iter().map(|key| found.get(key).map(|it| (*it).clone())).collect())
+    }
 }
 
 #[async_trait]
@@ -77,12 +110,11 @@ impl DocumentStore for MongoRepository {
     }
 
     async fn documents(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
-        const OPERATION: &str = "documents";
-        let found = self.stored.documents.find(doc! { "_id": { "$in": ids(&keys) } });
-        let found = self.connection.all(OPERATION, found, read_document).await?;
-        let found: HashMap<&DocumentKey, &Document> =
-            found.iter().map(|document| (&document.key, document)).collect();
-        Ok(keys.iter().map(|key| found.get(key).map(|it| (*it).clone())).collect())
+        self.read_documents("documents", keys, doc! {}).await
+    }
+
+    async fn document_heads(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
+        self.read_documents("document_heads", keys, head()).await
     }
 
     async fn open_partitions(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {

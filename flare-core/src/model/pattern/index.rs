@@ -1,5 +1,5 @@
-//! Takes endpoints, each with a value; gives the most specific one that matches a document's URL.
-//! Never allocates to look up, and never visits a node twice.
+//! Takes endpoints, each with a value; gives the most specific one that matches a document's URL,
+//! or all of them in that order. Never allocates to look up one, and never visits a node twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -89,6 +89,15 @@ impl<T> EndpointIndex<T> {
     pub fn find_entry(&self, url: &DocumentUrl) -> Option<(&Endpoint, &T)> {
         let leaf = self.hosts.get(url.authority())?.find(url.raw_segments())?;
         Some((&leaf.0, &leaf.1))
+    }
+
+    /// The values of all endpoints that match `url`, the most specific one first.
+    pub fn find_all(&self, url: &DocumentUrl) -> Vec<&T> {
+        let mut found = Vec::new();
+        if let Some(host) = self.hosts.get(url.authority()) {
+            host.find_all(url.raw_segments(), &mut found);
+        }
+        found.into_iter().map(|(_, value)| value).collect()
     }
 
     /// As [`find`](Self::find), with the wildcards' values.

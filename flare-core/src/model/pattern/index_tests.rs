@@ -37,6 +37,15 @@ fn the_most_specific_endpoint_wins() {
 }
 
 #[test]
+fn all_that_match_come_most_specific_first() {
+    let index = index(&["{x}/{y}", "{x}/b", "a/{y}", "a/{y}/c", "http://i/{x}/{y}"]);
+    assert_eq!(index.find_all(&url("a/b")), [&"a/{y}", &"{x}/b", &"{x}/{y}"]);
+    assert_eq!(index.find_all(&url("z/b")), [&"{x}/b", &"{x}/{y}"]);
+    assert_eq!(index.find_all(&url("a/b/d")), Vec::<&&str>::new());
+    assert_eq!(index.find_all(&url("http://j/a/b")), Vec::<&&str>::new());
+}
+
+#[test]
 fn a_literal_that_leads_nowhere_is_left_again() {
     let index = index(&["a/b/c/{z}", "a/{x}/c/d", "{w}/b/{y}/e"]);
     assert_eq!(index.find(&url("a/b/c/d")), Some(&"a/b/c/{z}"));
@@ -210,9 +219,11 @@ fn urls() -> impl Strategy<Value = String> {
 struct Scan(BTreeMap<String, (Endpoint, usize)>);
 
 impl Scan {
-    fn find(&self, url: &DocumentUrl) -> Option<usize> {
+    fn find_all(&self, url: &DocumentUrl) -> Vec<usize> {
         let matching = self.0.values().filter(|(endpoint, _)| endpoint.matches(url).is_some());
-        matching.min_by(|(one, _), (other, _)| one.cmp_specificity(other)).map(|(_, n)| *n)
+        let mut matching: Vec<_> = matching.collect();
+        matching.sort_by(|(one, _), (other, _)| one.cmp_specificity(other));
+        matching.into_iter().map(|(_, n)| *n).collect()
     }
 }
 
@@ -252,7 +263,9 @@ proptest! {
         prop_assert_eq!(index.iter().count(), scan.0.len());
         for path in &urls {
             let url = url(path);
-            prop_assert_eq!(index.find(&url).copied(), scan.find(&url), "{}", url);
+            let all: Vec<usize> = index.find_all(&url).into_iter().copied().collect();
+            prop_assert_eq!(&all, &scan.find_all(&url), "{}", url);
+            prop_assert_eq!(index.find(&url), all.first(), "{}", url);
             prop_assert_eq!(index.find_params(&url).is_some(), index.find(&url).is_some());
         }
     }

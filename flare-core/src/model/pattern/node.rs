@@ -33,6 +33,21 @@ impl<T> Node<T> {
         child.find(rest)
     }
 
+    /// Every leaf that `rest` leads to, the most specific one first.
+    pub(super) fn find_all<'a>(
+        &'a self,
+        mut rest: normal::Segments<'_>,
+        found: &mut Vec<&'a Leaf<T>>,
+    ) {
+        let Some(segment) = rest.next() else { return found.extend(self.leaf.as_ref()) };
+        if let Some(child) = self.literals.get(segment) {
+            child.find_all(rest.clone(), found);
+        }
+        if let Some(child) = self.wildcard.as_ref().filter(|_| normal::fits_wildcard(segment)) {
+            child.find_all(rest, found);
+        }
+    }
+
     /// The leaf whose endpoint is equal once each wildcard is a `*` (so is a literal `*`).
     pub(super) fn conflicting(&self, mut rest: Segments<'_>) -> Option<&Leaf<T>> {
         let (literal, wild) = match rest.next() {

@@ -7,17 +7,17 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    Content, Document, DocumentChange, DocumentKey, DocumentUrl, PartitionId, ResourceId, Revision,
-    Timestamp, TraceContext, Version,
+    Content, Document, DocumentChange, DocumentKey, DocumentUrl, MovedFrom, PartitionId,
+    ResourceId, Revision, Timestamp, TraceContext, Version,
 };
 use crate::port::Scan;
 
 /// Keeps the newest version of each document, and how far it has been spread.
 ///
 /// # Contract
-/// - **RD1** A put or delete is one atomic conditional write by the rules of
-///   [`detect_put`](crate::model::detect_put) and [`detect_delete`](crate::model::detect_delete):
-///   of any number of concurrent writes of one revision exactly one is a change, and the stored
+/// - **RD1** A put, delete or leave is one atomic conditional write by the rules of
+///   [`detect_put`](crate::model::detect_put), [`detect_delete`](crate::model::detect_delete) and
+///   [`detect_leave`](crate::model::detect_leave): of any number of concurrent writes of one revision exactly one is a change, and the stored
 ///   version never goes down.
 /// - **RD2** Content is stored byte for byte; an equal or older revision never replaces it, and a
 ///   delete keeps the last known one.
@@ -44,6 +44,10 @@ use crate::port::Scan;
 ///   document it can never hold with [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge); nothing
 ///   of that item is stored.
 /// - **RD13** The trace a version came with is kept with that version.
+/// - **RD14** `document_heads` gives what `documents` gives, without content.
+/// - **RD15** A change that notes where the document moved from stores the note in the same write,
+///   in place of an older one; a change that notes nothing keeps it, and so does what stores
+///   nothing. The write that dispatches the stored version forgets it.
 #[async_trait]
 pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
     /// Puts and deletes documents; one outcome per write.
@@ -51,6 +55,9 @@ pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads documents; one answer per key, deleted ones included.
     async fn documents(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>>;
+
+    /// Reads documents without their content; one answer per key, deleted ones included.
+    async fn document_heads(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>>;
 
     /// Notes which partitions have to spread a version; one answer per item.
     async fn open_partitions(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>>;
@@ -94,23 +101,41 @@ pub struct DocumentWrite {
     pub operation: Operation,
     /// The trace it belongs to.
     pub trace: Option<TraceContext>,
+    /// Where the document was live before, if this write moves it.
+    pub moved_from: Option<MovedFrom>,
 }
 
 impl DocumentWrite {
     /// A put of `content` as `revision`.
     pub fn put(key: DocumentKey, revision: Revision, content: Content) -> Self {
-        Self { key, operation: Operation::Put { revision, content }, trace: None }
+        Self::new(key, Operation::Put { revision, content })
     }
 
     /// A delete, which may name the revision it deletes.
     pub fn delete(key: DocumentKey, revision: Option<Revision>) -> Self {
-        Self { key, operation: Operation::Delete { revision }, trace: None }
+        Self::new(key, Operation::Delete { revision })
+    }
+
+    /// The end of a document's time in a resource: it moved away while it was at this version.
+    pub fn leave(key: DocumentKey, at: Version) -> Self {
+        Self::new(key, Operation::Leave { at })
+    }
+
+    const fn new(key: DocumentKey, operation: Operation) -> Self {
+        Self { key, operation, trace: None, moved_from: None }
     }
 
     /// The same write within a trace.
     #[must_use]
     pub fn trace(mut self, trace: Option<TraceContext>) -> Self {
         self.trace = trace;
+        self
+    }
+
+    /// The same write, noting where the document moved from.
+    #[must_use]
+    pub fn moved_from(mut self, from: Option<MovedFrom>) -> Self {
+        self.moved_from = from;
         self
     }
 }
@@ -130,6 +155,11 @@ pub enum Operation {
     Delete {
         /// The revision named.
         revision: Option<Revision>,
+    },
+    /// Make it gone, if it is live at this very version.
+    Leave {
+        /// Which version.
+        at: Version,
     },
 }
 
@@ -210,6 +240,8 @@ pub struct Undispatched {
     pub updated_at: Timestamp,
     /// Who still has to spread it, if that is known.
     pub open: Option<Vec<PartitionId>>,
+    /// Where it has to be gone first.
+    pub moved_from: Option<MovedFrom>,
 }
 
 impl Undispatched {
@@ -220,6 +252,7 @@ impl Undispatched {
             version: document.version,
             updated_at: document.updated_at,
             open: document.open.clone(),
+            moved_from: document.moved_from,
         }
     }
 }

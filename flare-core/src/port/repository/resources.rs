@@ -16,9 +16,9 @@ use crate::port::{Listing, Page};
 ///   [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) on `endpoint`. Inserting the very same
 ///   resource (same id) again is no error and changes nothing, whatever became of it meanwhile.
 /// - **RE2** `resource` gives back what was inserted, byte for byte, in whatever state.
-/// - **RE3** `match_resources` gives the most specific *active* resource whose endpoint matches,
-///   read from the store, so that one whose insert returned anywhere is seen; one answer per URL,
-///   in their order, however often one is named.
+/// - **RE3** `match_resources` gives every *active* resource whose endpoint matches, the most
+///   specific one first, read from the store, so that one whose insert returned anywhere is seen;
+///   one answer per URL, in their order, however often one is named.
 /// - **RE4** `list_resources` gives active ones, oldest first (by id), with their total.
 /// - **RE5** `move_resource` changes the state only from the one named, and tells whether it did.
 ///   A deleted one frees its endpoint in the same write and never changes state again.
@@ -31,8 +31,9 @@ pub trait ResourceStore: fmt::Debug + Send + Sync + 'static {
     /// Reads a resource, in whatever state it is.
     async fn resource(&self, id: ResourceId) -> Result<Option<Resource>>;
 
-    /// Finds the resource each document belongs to; one answer per URL.
-    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>>;
+    /// Finds the resources each document may belong to, the most specific one first; one answer
+    /// per URL.
+    async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>>;
 
     /// Reads one page of the active resources.
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>>;

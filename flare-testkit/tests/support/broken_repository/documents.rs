@@ -1,4 +1,4 @@
-//! Breaks RD1 to RD13.
+//! Breaks RD1 to RD15.
 
 use async_trait::async_trait;
 use flare_core::model::{
@@ -34,6 +34,21 @@ impl DocumentStore for BrokenRepository {
         let mut documents = self.inner.documents(keys).await?;
         documents.iter_mut().flatten().for_each(|document| self.spoil(document));
         Ok(documents)
+    }
+
+    async fn document_heads(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
+        let mut heads = match self.has(Fault::HeadsCarryContent) {
+            true => self.inner.documents(keys).await?,
+            false => self.inner.document_heads(keys).await?,
+        };
+        for head in heads.iter_mut().flatten() {
+            self.spoil(head);
+            head.content = head.content.take().filter(|_| self.has(Fault::HeadsCarryContent));
+        }
+        if self.has(Fault::HeadsLeaveOutMisses) {
+            heads.retain(Option::is_some);
+        }
+        Ok(heads)
     }
 
     async fn open_partitions(&self, mut opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {
@@ -77,7 +92,12 @@ impl DocumentStore for BrokenRepository {
 
     fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched> {
         let until = if self.has(Fault::FindsWhatIsTooYoung) { Timestamp::MAX } else { until };
-        self.inner.undispatched(until)
+        let shows_notes = !self.has(Fault::UndispatchedOnesShowNoNote);
+        let shown = move |mut found: Undispatched| {
+            found.moved_from = found.moved_from.filter(|_| shows_notes);
+            found
+        };
+        self.inner.undispatched(until).map_ok(shown).boxed()
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {
@@ -140,6 +160,12 @@ impl BrokenRepository {
             write.trace = None;
         }
         let before = self.stored(&key).await;
+        if let Operation::Leave { at } = &mut write.operation
+            && self.has(Fault::LeavesWhateverIsThere)
+        {
+            *at = before.as_ref().map_or(*at, |before| before.version);
+        }
+        let note = write.moved_from;
         let mut outcome = match self.inner.write_documents(vec![write]).await.pop().unwrap() {
             Err(_) if self.has(Fault::TooLargeSaysBusy) => {
                 return Err(Error::new(ErrorKind::Busy, "write_documents"));
@@ -147,7 +173,14 @@ impl BrokenRepository {
             answer => answer?,
         };
         let version = outcome.version;
+        let stored = before.as_ref().map(|before| before.version) != version;
         match self.fault {
+            Fault::LaterChangesDropTheNote if stored => {
+                self.memory().notes.insert(key, note);
+            }
+            Fault::NotesOutliveTheirDispatch if stored && note.is_some() => {
+                self.memory().notes.insert(key, note);
+            }
             Fault::StaleSaysUnchanged if outcome.change == DocumentChange::Stale => {
                 outcome.change = DocumentChange::Unchanged;
             }
@@ -193,6 +226,13 @@ impl BrokenRepository {
     fn spoil(&self, document: &mut Document) {
         match self.fault {
             Fault::DispatchedIsAFlag if document.is_undispatched() => document.dispatched = None,
+            Fault::LaterChangesDropTheNote | Fault::NotesOutliveTheirDispatch => {
+                if let Some(note) = self.memory().notes.get(&document.key) {
+                    let spread = !document.is_undispatched();
+                    let outlives = self.has(Fault::NotesOutliveTheirDispatch);
+                    document.moved_from = if spread && !outlives { None } else { *note };
+                }
+            }
             Fault::DeleteDropsContent if document.version.is_gone() => document.content = None,
             Fault::EqualRevisionReplaces => {
                 if let Some(content) = self.memory().contents.get(&document.key) {

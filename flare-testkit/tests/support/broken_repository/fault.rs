@@ -21,7 +21,7 @@ faults! {
     "re1": EndpointConflictPasses, EndpointConflictNamesNoField, SameResourceConflicts;
     "re2": CreationTimeRounded;
     "re3": MatchesDeletingOnes, MatchIsCached, MatchPrefersTheOldest,
-        MatchesAnswerOutOfOrder, MatchesLeaveOutMisses;
+        MatchesAnswerOutOfOrder, MatchesLeaveOutMisses, MatchesTheBestAlone, MatchesLeastSpecificNext;
     "re4": ResourcesNewestFirst, ResourceTotalIsOfThePage;
     "re5": MovesFromAnyState, MoveAlwaysSaysYes;
     "re6": RemovesActiveResources, DeletedResourceStays;
@@ -34,7 +34,7 @@ faults! {
     "rs7": SubscriptionsNewestFirst, ScanSkipsDeletingOnes;
     "rs8": LanesOutliveTheirSubscription;
     "rs9": SecretsLost;
-    "rd1": StaleSaysUnchanged, EveryWriterCreates;
+    "rd1": StaleSaysUnchanged, EveryWriterCreates, LeavesWhateverIsThere;
     "rd2": ContentIsRewritten, EqualRevisionReplaces, DeleteDropsContent;
     "rd3": DispatchedIsAFlag, SilentTombstonesAreUndispatched, RaisedTombstonesAreDispatched,
         OpenSetSurvives;
@@ -48,6 +48,8 @@ faults! {
     "rd11": RemovesOneDocumentMore;
     "rd12": TooLargeSaysBusy;
     "rd13": DeletesLoseTheirTrace;
+    "rd14": HeadsCarryContent, HeadsLeaveOutMisses;
+    "rd15": LaterChangesDropTheNote, NotesOutliveTheirDispatch, UndispatchedOnesShowNoNote;
     "rr1": EpochsDrawnTwice;
     "rr2": GenerationLost, SettledIsWantedAgain;
     "rr3": FenceIgnored, OvertakenSaysDone, SettlingForgetsPresent;

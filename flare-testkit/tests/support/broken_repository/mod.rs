@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use flare_core::Result;
 use flare_core::model::{
-    Content, DocumentKey, DocumentUrl, Epoch, LaneState, Resource, SubscriptionId,
+    Content, DocumentKey, DocumentUrl, Epoch, LaneState, MovedFrom, Resource, SubscriptionId,
 };
 use flare_core::port::{Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -34,8 +34,9 @@ pub(crate) struct BrokenRepository {
 #[derive(Debug, Default)]
 struct Memory {
     inserted: Vec<Resource>,
-    matches: HashMap<DocumentUrl, Option<Resource>>,
+    matches: HashMap<DocumentUrl, Vec<Resource>>,
     contents: HashMap<DocumentKey, Content>,
+    notes: HashMap<DocumentKey, Option<MovedFrom>>,
     spread_to: BTreeSet<SubscriptionId>,
     drawn: Option<Epoch>,
     ghosts: u64,

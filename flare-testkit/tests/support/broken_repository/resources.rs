@@ -33,16 +33,24 @@ impl ResourceStore for BrokenRepository {
         Ok(resource)
     }
 
-    async fn match_resources(&self, mut urls: Vec<DocumentUrl>) -> Result<Vec<Option<Resource>>> {
+    async fn match_resources(&self, mut urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>> {
         if self.has(Fault::MatchesAnswerOutOfOrder) {
             urls.sort();
         }
         let mut all = self.inner.match_resources(urls.clone()).await?;
         for (url, found) in urls.iter().zip(&mut all) {
-            *found = self.match_wrongly(url, found.take()).await?;
+            *found = self.match_wrongly(url, std::mem::take(found)).await?;
         }
         if self.has(Fault::MatchesLeaveOutMisses) {
-            all.retain(Option::is_some);
+            all.retain(|matching| !matching.is_empty());
+        }
+        for matching in all.iter_mut().filter(|matching| matching.len() > 1) {
+            if self.has(Fault::MatchesTheBestAlone) {
+                matching.truncate(1);
+            }
+            if self.has(Fault::MatchesLeastSpecificNext) {
+                matching[1..].reverse();
+            }
         }
         Ok(all)
     }
@@ -91,22 +99,26 @@ impl BrokenRepository {
     async fn match_wrongly(
         &self,
         url: &DocumentUrl,
-        mut found: Option<Resource>,
-    ) -> Result<Option<Resource>> {
+        mut found: Vec<Resource>,
+    ) -> Result<Vec<Resource>> {
         if self.has(Fault::MatchIsCached)
             && let Some(known) = self.memory().matches.get(url).cloned()
         {
             return Ok(known);
         }
-        if found.is_none() && self.has(Fault::MatchesDeletingOnes) {
+        if found.is_empty() && self.has(Fault::MatchesDeletingOnes) {
             let memory = self.memory();
-            found = memory.inserted.iter().find(|it| it.endpoint.matches(url).is_some()).cloned();
+            let any = memory.inserted.iter().find(|it| it.endpoint.matches(url).is_some());
+            found.extend(any.cloned());
         }
         if self.has(Fault::MatchPrefersTheOldest) {
             let inserted = self.memory().inserted.clone();
             for candidate in inserted.iter().filter(|it| it.endpoint.matches(url).is_some()).rev() {
                 let stored = self.inner.resource(candidate.id).await?;
-                found = stored.filter(|it| it.state == ResourceState::Active).or(found);
+                if let Some(stored) = stored.filter(|it| it.state == ResourceState::Active) {
+                    found.retain(|it| it.id != stored.id);
+                    found.insert(0, stored);
+                }
             }
         }
         self.memory().matches.insert(url.clone(), found.clone());

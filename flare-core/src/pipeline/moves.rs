@@ -1,0 +1,181 @@
+//! Takes documents that several resources match; gives them read or deleted where they are stored,
+//! and gone where they moved from. `overlap` decides, and says why that is safe.
+
+use tracing::warn;
+
+use super::batch::batches;
+use super::context::Context;
+use super::ingest::{Announced, read_revision, to_announce, unanswered};
+use super::overlap::Overlap;
+use super::stage::chain;
+use super::task::DocumentVersion;
+use crate::error::{Error, Result};
+use crate::model::{
+    Document, DocumentChange, DocumentKey, DocumentUrl, MovedFrom, Resource, ResourceState,
+    TraceContext,
+};
+use crate::port::{DocumentWrite, Undispatched, WriteOutcome};
+
+/// A document whose former resource has yet to let it go.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) url: DocumentUrl,
+    pub(crate) from: MovedFrom,
+    pub(crate) trace: Option<TraceContext>,
+}
+
+/// Makes documents gone where they moved from; one answer per move: what is to be announced then.
+/// May be done again at any time.
+pub(crate) async fn finish(context: &Context, moves: Vec<Move>) -> Vec<Result<Option<Announced>>> {
+    let leave = |it: Move| {
+        let key = DocumentKey::new(it.from.resource, it.url);
+        DocumentWrite::leave(key, it.from.version).trace(it.trace)
+    };
+    let mut answers = Vec::with_capacity(moves.len());
+    for leaves in batches(context.batch_limit(), moves.into_iter().map(leave)) {
+        let keys: Vec<DocumentKey> = leaves.iter().map(|leave| leave.key.clone()).collect();
+        let outcomes = context.repository.write_documents(leaves).await;
+        let announced = |(key, outcome): (_, Result<_>)| Ok(to_announce(key, &outcome?));
+        answers.extend(keys.into_iter().zip(outcomes).map(announced));
+    }
+    answers
+}
+
+/// What of the undispatched documents that were found may be announced, with what that makes gone: a
+/// document that moved only once it is gone where it came from.
+pub(crate) async fn finish_found(context: &Context, found: Vec<Undispatched>) -> Vec<Announced> {
+    let mut announced = Vec::with_capacity(found.len());
+    for found in found {
+        let document = DocumentVersion { url: found.key.url.clone(), version: found.version };
+        if let Some(from) = found.moved_from {
+            match finish_one(context, &found.key, from).await {
+                Ok(Finished::Done(left)) => announced.extend(left),
+                Ok(Finished::NotNow) => continue,
+                Err(error) => {
+                    warn!(error = %chain(&error), url = %found.key.url, "could not finish a move");
+                    continue;
+                }
+            }
+        }
+        announced.push((found.key, document));
+    }
+    announced
+}
+
+enum Finished {
+    Done(Option<Announced>),
+    /// The resource it moved to is on its way out, so where it came from may be the right place.
+    NotNow,
+}
+
+async fn finish_one(context: &Context, key: &DocumentKey, from: MovedFrom) -> Result<Finished> {
+    let resource = context.repository.resource(key.resource).await?;
+    if resource.is_none_or(|resource| resource.state != ResourceState::Active) {
+        return Ok(Finished::NotNow);
+    }
+    let this = Move { url: key.url.clone(), from, trace: None };
+    let answer = finish(context, vec![this]).await.pop();
+    answer.unwrap_or_else(|| Err(unanswered("finish_move"))).map(Finished::Done)
+}
+
+/// How documents stand in the resources that match them; one answer per document.
+pub(crate) async fn look_at(
+    context: &Context,
+    asked: Vec<(DocumentUrl, Vec<Resource>)>,
+) -> Result<Vec<Overlap>> {
+    let mut heads = Vec::new();
+    for keys in batches(context.batch_limit(), asked.iter().flat_map(keys_of)) {
+        heads.extend(context.repository.document_heads(keys).await?);
+    }
+    let mut heads = heads.into_iter();
+    let overlap = |(url, resources): (DocumentUrl, Vec<Resource>)| {
+        let count = resources.len();
+        Overlap::new(url, resources, heads.by_ref().take(count))
+    };
+    Ok(asked.into_iter().map(overlap).collect())
+}
+
+fn keys_of((url, resources): &(DocumentUrl, Vec<Resource>)) -> impl Iterator<Item = DocumentKey> {
+    resources.iter().map(|resource| DocumentKey::new(resource.id, url.clone()))
+}
+
+/// Reads a document where it is live.
+pub(crate) async fn find(
+    context: &Context,
+    url: DocumentUrl,
+    resources: Vec<Resource>,
+) -> Result<Option<Document>> {
+    let asked = (url, resources);
+    let mut again = true;
+    loop {
+        let found = context.repository.documents(keys_of(&asked).collect()).await?;
+        let overlap = Overlap::new(asked.0.clone(), asked.1.clone(), found);
+        if !(again && overlap.is_doubtful()) {
+            return Ok(overlap.into_live());
+        }
+        again = false;
+    }
+}
+
+/// A delete of a document that several resources match.
+#[derive(Debug)]
+pub(crate) struct OverlappingDelete {
+    pub(crate) url: DocumentUrl,
+    pub(crate) resources: Vec<Resource>,
+    /// The revision it names, as clients see it.
+    pub(crate) shown: Option<String>,
+    pub(crate) trace: Option<TraceContext>,
+}
+
+/// Deletes a document where it is live; gives what came of it, and what is to be announced.
+pub(crate) async fn delete(
+    context: &Context,
+    operation: &'static str,
+    wish: OverlappingDelete,
+) -> Result<(WriteOutcome, Vec<Announced>)> {
+    let OverlappingDelete { url, resources, shown, trace } = wish;
+    let mut announced = Vec::new();
+    // Each time around a put has moved it on, to a resource that is more specific still.
+    let mut rounds = resources.len();
+    loop {
+        rounds = rounds.saturating_sub(1);
+        let overlap = look_closely(context, operation, &url, &resources).await?;
+        let deletion = overlap.deletion().ok_or_else(|| unanswered(operation))?;
+        let rule = &deletion.resource.change;
+        let revision = shown.as_deref().map(|shown| read_revision(rule, shown)).transpose();
+        let revision = revision.map_err(|invalid| Error::invalid(operation, invalid))?;
+        let moves = |from: Vec<MovedFrom>| {
+            let moved = |from| Move { url: url.clone(), from, trace: trace.clone() };
+            from.into_iter().map(moved).collect::<Vec<_>>()
+        };
+        for left in finish(context, moves(deletion.others)).await {
+            announced.extend(left?);
+        }
+        let write = DocumentWrite::delete(deletion.key.clone(), revision).trace(trace.clone());
+        let outcome = context.repository.write_documents(vec![write]).await.pop();
+        let outcome = outcome.unwrap_or_else(|| Err(unanswered(operation)))?;
+        if outcome.change == DocumentChange::Unchanged && deletion.may_move && rounds > 0 {
+            continue;
+        }
+        for left in finish(context, moves(deletion.unfinished.into_iter().collect())).await {
+            announced.extend(left?);
+        }
+        announced.extend(to_announce(deletion.key, &outcome));
+        return Ok((outcome, announced));
+    }
+}
+
+/// How one document stands; looks twice where once may not do.
+async fn look_closely(
+    context: &Context,
+    operation: &'static str,
+    url: &DocumentUrl,
+    resources: &[Resource],
+) -> Result<Overlap> {
+    let look = async || {
+        let found = look_at(context, vec![(url.clone(), resources.to_vec())]).await?.pop();
+        found.ok_or_else(|| unanswered(operation))
+    };
+    let overlap = look().await?;
+    if overlap.is_doubtful() { look().await } else { Ok(overlap) }
+}
