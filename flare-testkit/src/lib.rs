@@ -7,6 +7,7 @@ mod counting_repository;
 mod delay;
 mod delegate;
 pub mod delivery;
+mod far_repository;
 mod fault;
 mod faulty_lease;
 mod faulty_queue;
@@ -26,6 +27,7 @@ pub mod upkeep;
 
 pub use clock::ManualClock;
 pub use counting_repository::{Calls, CountingRepository, Tally};
+pub use far_repository::FarRepository;
 pub use fault::FaultPlan;
 pub use faulty_lease::FaultyLease;
 pub use faulty_queue::FaultyQueue;
