@@ -53,7 +53,8 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --pairs N           rounds of each side (11, or 31 with --hang or --fail)
            --json              print the figures as one JSON object on the last line
 
-  soak     have one document change constantly while a client is down: does memory stay flat?
+  soak     have one document change constantly while a client is down, and large ones of which slow clients
+           are told: does memory stay flat?
            --seconds N   how long (300)
 
   idle     what subscriptions cost that are paused

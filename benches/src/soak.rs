@@ -1,11 +1,13 @@
 //! Takes some time; has one document change as fast as it can while one client is down, one hangs
-//! and others are well, and tells whether memory stays flat and nobody misses the end.
+//! and others are well, and large ones beside it of which slow clients are told; tells whether memory
+//! stays flat and nobody misses the end.
 
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_benches::attack::Clients;
 use flare_benches::measure::resident_bytes;
 use flare_benches::world::body;
 use flare_core::Flare;
@@ -20,6 +22,13 @@ use crate::e2e::{Receiver, http, now_nanos, pause, within};
 const HEALTHY: usize = 3;
 const URL: &str = "http://api.example.com/items/0";
 const BODY: usize = 1024;
+/// Clients that take long for every answer, and the documents they are told of.
+const SLOW: usize = 50;
+const SLOW_FOR: Duration = Duration::from_secs(9);
+const LARGE: usize = 64 << 10;
+const LARGE_DOCUMENTS: i64 = 200;
+/// One of them changes each time the small one has changed so often.
+const LARGE_EVERY: i64 = 50;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// What memory may grow by after the first fifth of the time.
 const GROWTH: u64 = 20 << 20;
@@ -45,6 +54,8 @@ async fn soak(time: Duration) -> Result<bool> {
     let (flare, runtime) = Flare::builder(MemoryBackend::new()).http(http()?).build()?;
     let running = tokio::spawn(runtime.run(std::future::pending()));
     let healthy = subscribe(&flare, &receiver).await?;
+    let slow = Clients::listen(SLOW_FOR).await?;
+    subscribe_slow(&flare, &slow).await?;
 
     let mut events = flare.events();
     let mut seen = Seen::default();
@@ -58,6 +69,11 @@ async fn soak(time: Duration) -> Result<bool> {
     while elapsed() < time {
         revision += 1;
         flare.put_json(URL, body(revision, BODY)).await?;
+        if revision % LARGE_EVERY == 0 {
+            let number = revision / LARGE_EVERY % LARGE_DOCUMENTS;
+            let url = format!("http://api.example.com/large/{number}");
+            flare.put_json(&url, body(revision, LARGE)).await?;
+        }
         // An origin waits for its network now and then; so do we.
         tokio::task::yield_now().await;
         seen.take_all(&mut events);
@@ -104,6 +120,17 @@ async fn subscribe(flare: &Flare, receiver: &Receiver) -> Result<Vec<Subscriptio
     }
     ids.truncate(HEALTHY);
     Ok(ids)
+}
+
+/// Has slow clients told of large documents.
+async fn subscribe_slow(flare: &Flare, clients: &Clients) -> Result<()> {
+    let new = NewResource::new("http://api.example.com/large/{item}").change_field("rev");
+    let resource = flare.create_resource(new).await?;
+    for number in 0..SLOW {
+        let spec = SubscriptionSpec::post(clients.slow(number));
+        flare.create_subscription(&resource.id, spec).await?;
+    }
+    Ok(())
 }
 
 /// What became of notifications, by Flare's own events.

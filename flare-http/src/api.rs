@@ -43,7 +43,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// The interface of a Flare: open to everybody, bodies up to 16 MiB, 30 s a request.
+    /// The interface of a Flare: open to everybody, bodies up to 16 MiB and 64 MiB of
+    /// all requests together, 30 s a request.
     pub fn new(flare: Flare) -> Self {
         Self { flare, options: Options::default(), tokens: None }
     }
@@ -51,6 +52,13 @@ impl Api {
     /// Refuses bodies above this many bytes, while they are read.
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.options.body_limit = bytes;
+        self
+    }
+
+    /// Keeps no more bytes of bodies in memory than this, of all requests together (but always as many
+    /// as two of the largest have); one more is answered 429 with `Retry-After`.
+    pub fn bodies_limit(mut self, bytes: usize) -> Self {
+        self.options.bodies_limit = bytes;
         self
     }
 
@@ -116,6 +124,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             body_limit: 16 << 20,
+            bodies_limit: 64 << 20,
             timeout: Duration::from_secs(30),
             default_limit: 30,
             metrics: None,

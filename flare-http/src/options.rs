@@ -9,12 +9,14 @@ use flare_core::Flare;
 use flare_core::model::Timestamp;
 use flare_core::port::Clock;
 
+use crate::extract::Bodies;
 use crate::openapi::openapi;
 
 /// What a host may choose.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) body_limit: usize,
+    pub(crate) bodies_limit: usize,
     pub(crate) timeout: Duration,
     pub(crate) default_limit: u32,
     pub(crate) metrics: Option<Metrics>,
@@ -42,6 +44,7 @@ pub(crate) struct State {
 struct Inner {
     flare: Flare,
     options: Options,
+    bodies: Arc<Bodies>,
     /// Written once: it is the same for everybody.
     openapi: Bytes,
 }
@@ -50,7 +53,8 @@ impl State {
     pub(crate) fn new(flare: Flare, options: Options) -> Self {
         // Names, texts and numbers: they cannot fail to be written.
         let openapi = serde_json::to_vec(&openapi()).unwrap_or_default().into();
-        Self { inner: Arc::new(Inner { flare, options, openapi }) }
+        let bodies = Arc::new(Bodies::new(options.bodies_limit, options.body_limit));
+        Self { inner: Arc::new(Inner { flare, options, bodies, openapi }) }
     }
 
     pub(crate) fn flare(&self) -> &Flare {
@@ -59,6 +63,11 @@ impl State {
 
     pub(crate) fn options(&self) -> &Options {
         &self.inner.options
+    }
+
+    /// The memory that bodies of all requests share.
+    pub(crate) fn bodies(&self) -> &Arc<Bodies> {
+        &self.inner.bodies
     }
 
     pub(crate) fn openapi(&self) -> Bytes {

@@ -13,7 +13,7 @@ use flare_core::{Error, ErrorKind, Retry};
 use crate::wire::problem::{ErrorBody, ErrorObject};
 
 /// How long to stay away where nobody knows better.
-const RETRY_LATER: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_LATER: Duration = Duration::from_secs(1);
 /// The longest detail and field that are answered: they may repeat what a user made up.
 const MAX_DETAIL_CHARS: usize = 1_024;
 const MAX_FIELD_CHARS: usize = 256;

@@ -36,6 +36,7 @@ fn settings(config: &Config) -> Settings {
     settings.concurrency = config.delivery.concurrency;
     settings.max_ttl = config.delivery.max_ttl;
     settings.in_flight_limit = config.delivery.in_flight_limit as usize;
+    settings.content_limit = usize::try_from(config.delivery.content_limit).unwrap_or(usize::MAX);
     settings.hold_limit = config.delivery.hold_limit;
     settings.suspend_after = config.delivery.suspend_after;
     settings.tombstone_retention = config.repository.tombstone_retention;
@@ -109,6 +110,7 @@ pub(crate) fn router(
     let server = &config.http.server;
     let api = Api::new(flare)
         .body_limit(usize::try_from(server.body_limit).unwrap_or(usize::MAX))
+        .bodies_limit(usize::try_from(server.bodies_limit).unwrap_or(usize::MAX))
         .timeout(server.timeout)
         .default_limit(server.default_limit)
         .version(version::VERSION)

@@ -1,8 +1,12 @@
 //! Runs that once broke Flare, each with the figure that showed it. A run builds what it attacks,
 //! attacks it for a bounded time and says what it found; the table shows all of them.
 
+mod bytes;
+mod clients;
 mod finding;
+mod places;
 
+pub use clients::Clients;
 pub use finding::Finding;
 
 /// Anything may go wrong in a run, and all that can be done about it is to say so.
@@ -29,7 +33,7 @@ pub struct Run {
 }
 
 /// All runs, in the order in which they are made.
-pub const RUNS: &[Run] = &[];
+pub const RUNS: &[Run] = &[bytes::RUN, places::RUN];
 
 /// Makes the runs named, or all; tells whether every finding holds.
 pub fn attack(args: &[&str]) -> Result<bool> {

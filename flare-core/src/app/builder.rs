@@ -190,6 +190,7 @@ impl FlareBuilder {
             ("ingest_limit", settings.ingest_limit),
             ("concurrency", settings.concurrency as usize),
             ("in_flight_limit", settings.in_flight_limit),
+            ("content_limit", settings.content_limit),
             ("young_limit", settings.young_limit),
         ];
         for (field, value) in positive {

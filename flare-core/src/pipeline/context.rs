@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::event::Events;
 use super::herald::Herald;
-use super::lane::Places;
+use super::lane::{ContentBudget, Places};
 use super::progress::{Progress, Pulse};
 use super::restore::Restorer;
 use super::settings::Settings;
@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) restorer: Restorer,
     /// Places among all requests of this runtime.
     pub(crate) places: Places,
+    /// What the lanes of this runtime may hold of documents.
+    pub(crate) content: ContentBudget,
     /// Tells other runtimes of subscriptions, where there may be any.
     pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
@@ -62,6 +64,7 @@ impl Context {
             delivery,
             clock,
             places: Places::new(&settings),
+            content: ContentBudget::new(settings.content_limit),
             settings,
             events: Events::new(),
             ids,

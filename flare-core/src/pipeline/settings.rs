@@ -34,8 +34,15 @@ pub struct Settings {
     pub ingest_limit: usize,
     /// Requests in flight for a subscription that does not say.
     pub concurrency: u32,
-    /// Requests in flight for all subscriptions together; beyond it each lane may have one.
+    /// Requests in flight for all subscriptions together, beside one for each, which is its own: no
+    /// more than this and one for each are ever in flight. Of these a subscription may have as many as
+    /// are left for others (half of them, if it is alone), and all that are slow, or have not answered
+    /// yet, half together: so those that are not slow find some, whatever the others do. Slow is a
+    /// client most of whose answers take longer than half a second.
     pub in_flight_limit: usize,
+    /// Bytes of documents in memory for all lanes together, from reading them to the answer, beside
+    /// one document for each lane, which is its own; shared like requests in flight.
+    pub content_limit: usize,
     /// Those of them that are younger than `young_for`: what keeps the processor busy.
     pub young_limit: usize,
     /// When a request counts as waiting for a slow client and makes room for another one.
@@ -91,6 +98,7 @@ impl Default for Settings {
             ingest_limit: 1_024,
             concurrency: 32,
             in_flight_limit: 1_024,
+            content_limit: 32 << 20,
             young_limit: 128,
             young_for: Duration::from_millis(20),
             timeout: Duration::from_secs(10),

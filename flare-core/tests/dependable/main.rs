@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
 
+mod content;
 mod down;
 #[cfg(feature = "http")]
 mod gauge;
 mod holds;
+mod isolation;
 mod lanes;
 mod probing;
 mod sim;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::Flare;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{
     DocumentUrl, NewResource, Resource, Row, RowKey, Subscription, SubscriptionId,
@@ -13,7 +12,8 @@ use flare_core::model::{
 };
 use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DeliveryOutcome, Reply, RetryAfter, RowStore};
-use flare_testkit::{ManualClock, Recorded, RecordingDelivery};
+use flare_core::{Backend, Flare};
+use flare_testkit::{FarRepository, ManualClock, Recorded, RecordingDelivery};
 use tokio::task::JoinHandle;
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
@@ -22,11 +22,15 @@ const TURNS: u32 = 40;
 pub(crate) struct Sim {
     pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryBackend,
+    /// What the runtime reads documents from: whatever it holds of them is counted.
+    pub(crate) far: FarRepository,
     pub(crate) delivery: RecordingDelivery,
     pub(crate) flare: Flare,
     settings: Settings,
     /// What each client answers, by host; `200` unless said otherwise.
     moods: Arc<Mutex<BTreeMap<String, DeliveryOutcome>>>,
+    /// How long each takes to answer, by host; no time unless said otherwise.
+    paces: Arc<Mutex<BTreeMap<String, Duration>>>,
     running: Option<JoinHandle<flare_core::Result<()>>>,
     resource: Option<Resource>,
 }
@@ -54,15 +58,22 @@ impl Sim {
             ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let moods: Arc<Mutex<BTreeMap<String, DeliveryOutcome>>> = Arc::default();
-        let known = Arc::clone(&moods);
-        let delivery = RecordingDelivery::new(Arc::new(clock.clone())).answering(move |request| {
-            let host = request.url.split('/').nth(2).unwrap_or_default();
-            let mood = known.lock().unwrap().get(host).cloned();
-            mood.unwrap_or_else(|| DeliveryOutcome::answered(200))
-        });
-        let (flare, _) = build(&memory, &clock, &delivery, &settings, 0);
+        let paces: Arc<Mutex<BTreeMap<String, Duration>>> = Arc::default();
+        let (known, taken) = (Arc::clone(&moods), Arc::clone(&paces));
+        let delivery = RecordingDelivery::new(Arc::new(clock.clone()))
+            .answering(move |request| {
+                let mood = known.lock().unwrap().get(host_of(&request.url)).cloned();
+                mood.unwrap_or_else(|| DeliveryOutcome::answered(200))
+            })
+            .taking(move |request| {
+                let pace = taken.lock().unwrap().get(host_of(&request.url)).copied();
+                pace.unwrap_or_default()
+            });
+        let far = FarRepository::new(memory.repository());
+        let (flare, _) = build(&memory, &far, &clock, &delivery, &settings, 0);
+        let (running, resource) = (None, None);
         let mut sim =
-            Self { clock, memory, delivery, flare, settings, moods, running: None, resource: None };
+            Self { clock, memory, far, delivery, flare, settings, moods, paces, running, resource };
         let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
         sim.resource = Some(sim.flare.create_resource(new).await.unwrap());
         sim.restart().await;
@@ -77,7 +88,8 @@ impl Sim {
             // Until its lease has lapsed nobody else may work.
             self.clock.advance(self.settings.lease_ttl).await;
         }
-        let (flare, runtime) = build(&self.memory, &self.clock, &self.delivery, &self.settings, 1);
+        let Self { memory, far, clock, delivery, settings, .. } = &*self;
+        let (flare, runtime) = build(memory, far, clock, delivery, settings, 1);
         self.flare = flare;
         self.running = Some(tokio::spawn(runtime.run(std::future::pending())));
         self.pass(Duration::from_millis(10)).await;
@@ -100,6 +112,11 @@ impl Sim {
 
     pub(crate) fn client_is_well(&self, host: &str) {
         self.moods.lock().unwrap().remove(host);
+    }
+
+    /// Has a client take this long for every answer.
+    pub(crate) fn client_takes(&self, host: &str, time: Duration) {
+        self.paces.lock().unwrap().insert(host.to_owned(), time);
     }
 
     /// Lets time pass, from deadline to deadline.
@@ -168,14 +185,22 @@ pub(crate) fn wait(status: u16, after: RetryAfter) -> DeliveryOutcome {
     outcome
 }
 
+/// The host of a client's URL.
+pub(crate) fn host_of(url: &str) -> &str {
+    url.split('/').nth(2).unwrap_or_default()
+}
+
 fn build(
     memory: &MemoryBackend,
+    far: &FarRepository,
     clock: &ManualClock,
     delivery: &RecordingDelivery,
     settings: &Settings,
     seed: u64,
 ) -> (Flare, flare_core::Runtime) {
-    Flare::builder(memory.clone())
+    let mut backend = Backend::from(memory.clone());
+    backend.repository = Some(Arc::new(far.clone()));
+    Flare::builder(backend)
         .delivery(Arc::new(delivery.clone()))
         .clock(Arc::new(clock.clone()))
         .settings(settings.clone())

@@ -42,7 +42,7 @@ pub(crate) async fn put(
     Shared(state): Shared<State>,
     uri: Uri,
     headers: HeaderMap,
-    JsonBody(body): JsonBody,
+    JsonBody(body, _room): JsonBody,
 ) -> Answer {
     let url = document_url(&uri)?;
     ingests(&state)?;

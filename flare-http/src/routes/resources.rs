@@ -30,7 +30,7 @@ pub(crate) async fn create(
     Shared(state): Shared<State>,
     OriginalUri(uri): OriginalUri,
     _: NoQuery,
-    JsonBody(body): JsonBody,
+    JsonBody(body, _room): JsonBody,
 ) -> Answer {
     let new = parse::<ResourceInput>(&body)?.read()?;
     let resource = state.flare().create_resource(new).await?;

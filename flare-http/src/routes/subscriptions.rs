@@ -45,7 +45,7 @@ pub(crate) async fn create(
     OriginalUri(uri): OriginalUri,
     ResourceOnly(resource): ResourceOnly,
     _: NoQuery,
-    JsonBody(body): JsonBody,
+    JsonBody(body, _room): JsonBody,
 ) -> Answer {
     // An unknown resource is 404, whatever is asked of it.
     state.flare().resource(&resource).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn replace(
     Ids(resource, id): Ids,
     _: NoQuery,
     wanted: IfMatch,
-    JsonBody(body): JsonBody,
+    JsonBody(body, _room): JsonBody,
 ) -> Answer {
     let current = find(&state, resource, id).await?;
     let input = SubscriptionInput::from_json(&body)?;

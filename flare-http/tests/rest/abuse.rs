@@ -160,3 +160,41 @@ async fn a_long_name_is_not_sent_back_whole() {
     let answer = server.get(&long).await.is(404);
     assert!(answer.body.len() < 4_096, "{}", answer.body.len());
 }
+
+/// A connection that has sent the head of a put and `sent` bytes of a body of `length`.
+async fn half_way(server: &Server, length: usize, sent: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "PUT {USER} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&b" ".repeat(sent)).await.unwrap();
+    stream.flush().await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn many_bodies_at_once_are_told_to_come_back_and_small_ones_still_fit() {
+    const ALL: usize = 10 * LIMIT;
+    let server = Server::with(|api: Api| api.body_limit(LIMIT).bodies_limit(ALL)).await;
+    server.resource("users").await;
+    let mut open = Vec::new();
+    for _ in 0..9 {
+        open.push(half_way(&server, LIMIT, LIMIT - 1).await);
+    }
+    // What was sent is read at some time.
+    let large = format!(r#"{{"rev":1,"x":"{}"}}"#, "x".repeat(LIMIT - 16));
+    let refused = loop {
+        let answer = server.put(USER, &large).await;
+        if answer.status != 202 {
+            break answer;
+        }
+    };
+    let refused = refused.is(429);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    server.put(USER, r#"{"rev":2}"#).await.is(202);
+    // Whoever breaks off makes room.
+    open.clear();
+    while server.put(USER, &large).await.status != 202 {}
+}

@@ -66,6 +66,8 @@ fn ranges(config: &Config) -> Checked {
     number("delivery.in-flight-limit", delivery.in_flight_limit, 1, 1_000_000)?;
 
     size("http.server.body-limit", server.body_limit, 1 << 10, 1 << 30)?;
+    size("http.server.bodies-limit", server.bodies_limit, 1 << 10, 1 << 40)?;
+    size("delivery.content-limit", delivery.content_limit, 1 << 10, 1 << 40)?;
     size("http.server.header-limit", server.header_limit, HEAD.0, HEAD.1)?;
     size("repository.memory.max-bytes", repository.memory.max_bytes, 1 << 20, 1 << 50)?;
 

@@ -32,6 +32,9 @@ pub struct Server {
     /// The largest body that is read.
     #[serde(with = "flare_core::model::size")]
     pub body_limit: u64,
+    /// Bytes of the bodies of all requests that are in memory at a time.
+    #[serde(with = "flare_core::model::size")]
+    pub bodies_limit: u64,
     /// Entries of a list whose request does not say `limit`.
     pub default_limit: u32,
     /// Most connections at a time; further ones wait to be accepted.
@@ -50,6 +53,7 @@ impl Default for Server {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             timeout: Duration::from_secs(30),
             body_limit: 1 << 20,
+            bodies_limit: 64 << 20,
             default_limit: 30,
             connection_limit: 4_096,
             header_timeout: Duration::from_secs(10),

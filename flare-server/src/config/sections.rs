@@ -142,8 +142,11 @@ pub struct Delivery {
     /// The longest a version is tried, whatever a subscription says.
     #[serde(with = "flare_core::model::duration")]
     pub max_ttl: Duration,
-    /// Requests in flight for all subscriptions together.
+    /// Requests in flight for all subscriptions together, beside one for each.
     pub in_flight_limit: u32,
+    /// Bytes of documents in memory for all lanes together, beside one document for each.
+    #[serde(with = "flare_core::model::size")]
+    pub content_limit: u64,
     /// The longest a client may have itself held by `Retry-After`.
     #[serde(with = "flare_core::model::duration")]
     pub hold_limit: Duration,
@@ -162,6 +165,7 @@ impl Default for Delivery {
             concurrency: settings.concurrency,
             max_ttl: settings.max_ttl,
             in_flight_limit: u32::try_from(settings.in_flight_limit).unwrap_or(u32::MAX),
+            content_limit: settings.content_limit as u64,
             hold_limit: settings.hold_limit,
             suspend_after: settings.suspend_after,
             guard: Networks::default(),

@@ -14,7 +14,7 @@ fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> 
 }
 
 /// A key, a wrong value as TOML, and what the refusal has to say.
-const WRONG: [(&str, &str, &str); 112] = [
+const WRONG: [(&str, &str, &str); 115] = [
     ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
     ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
     ("http.server.timeout", "30", "\"500ms\""),
@@ -23,6 +23,9 @@ const WRONG: [(&str, &str, &str); 112] = [
     ("http.server.body-limit", "\"1MB\"", "\"1MiB\""),
     ("http.server.body-limit", "-1", "number of bytes"),
     ("http.server.body-limit", "\"2GiB\"", "from 1KiB to 1GiB"),
+    ("http.server.bodies-limit", "\"64MB\"", "\"1MiB\""),
+    ("http.server.bodies-limit", "0", "from 1KiB to"),
+    ("delivery.content-limit", "1", "from 1KiB to"),
     ("http.server.default-limit", "0", "from 1 to 1000"),
     ("http.server.default-limit", "1001", "from 1 to 1000"),
     ("http.server.default-limit", "\"many\"", "a whole number"),

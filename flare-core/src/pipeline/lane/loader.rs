@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 
 use super::Lane;
+use super::content::Reserved;
 use crate::error::Result;
 use crate::model::{
     BucketRange, Document, DocumentKey, DocumentUrl, Row, Subscription, Timestamp, Version,
@@ -29,17 +30,19 @@ pub(super) struct Load {
     pub(super) passed_over: Vec<(DocumentUrl, Version)>,
     /// Rows were left out because their document is not there yet: look again soon.
     pub(super) behind: bool,
+    /// The size of the largest document that was read, if any was.
+    pub(super) largest: Option<usize>,
     /// The subscription as it is now, if it had to be read again; `None` inside if it is gone.
     pub(super) reread: Option<Option<Arc<Subscription>>>,
 }
 
-/// Loads up to `limit` rows beside those being worked on.
-pub(super) async fn load(lane: Lane, busy: Busy, limit: usize) -> Result<Load> {
+/// Loads as many rows as there is room for, beside those being worked on.
+pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load> {
     let repository = &lane.context.repository;
     let lanes = lane.subscription.spec.delivery().lanes();
     // No more than a batch, unless so many are being worked on that little else would be seen.
     let most = lane.context.batch_limit().max(busy.len() * 2);
-    let wanted = (busy.len() + limit).min(most);
+    let wanted = (busy.len() + room.documents).min(most);
     let query = PendingQuery::new(lane.id.subscription, wanted)
         .buckets(BucketRange::of_lane(lane.id.shard, lanes));
     let rows: Vec<Row> = repository.pending_rows(query).try_collect().await?;
@@ -62,10 +65,9 @@ pub(super) async fn load(lane: Lane, busy: Busy, limit: usize) -> Result<Load> {
     }
 
     let keys: Vec<DocumentKey> = due.iter().map(|row| row.document.clone()).collect();
-    let mut documents = Vec::with_capacity(keys.len());
-    for keys in keys.chunks(lane.context.batch_limit()) {
-        documents.extend(repository.documents(keys.to_vec()).await?);
-    }
+    let documents = read(&lane, &keys, &room, &mut load).await?;
+    // There was no room for more of them.
+    load.more |= documents.len() < due.len();
     let generation = lane.subscription.generation;
     let mut reread = due.iter().any(|row| row.generation > generation);
     for (row, document) in due.into_iter().zip(documents) {
@@ -89,4 +91,30 @@ pub(super) async fn load(lane: Lane, busy: Busy, limit: usize) -> Result<Load> {
         load.reread = Some(subscription.map(Arc::new));
     }
     Ok(load)
+}
+
+/// Reads documents until there is no room for more; how large they are shows as they are read.
+async fn read(
+    lane: &Lane,
+    mut keys: &[DocumentKey],
+    room: &Reserved,
+    load: &mut Load,
+) -> Result<Vec<Option<Document>>> {
+    let mut reading = room.reading();
+    let mut documents = Vec::with_capacity(keys.len().min(room.documents));
+    while !keys.is_empty() && reading.next() > 0 {
+        let count = reading.next().min(lane.context.batch_limit()).min(keys.len());
+        let (next, rest) = keys.split_at(count);
+        let read = lane.context.repository.documents(next.to_vec()).await?;
+        reading.read(read.iter().map(|document| document.as_ref().map_or(0, size)));
+        documents.extend(read);
+        keys = rest;
+    }
+    load.largest = Some(reading.largest());
+    Ok(documents)
+}
+
+/// Bytes of a document's content.
+pub(super) fn size(document: &Document) -> usize {
+    document.content.as_ref().map_or(0, |content| content.as_bytes().len())
 }

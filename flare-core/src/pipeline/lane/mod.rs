@@ -3,6 +3,7 @@
 //! else's client.
 
 mod alarm;
+mod content;
 mod courier;
 mod group;
 mod hold;
@@ -10,10 +11,12 @@ mod ledger;
 mod loader;
 mod pace;
 mod place;
+mod pool;
 mod recall;
 mod restored;
 mod sender;
 mod settler;
+mod sharing;
 mod suspender;
 
 use std::sync::Arc;
@@ -25,10 +28,12 @@ use super::stop::Stop;
 use super::term::Term;
 use crate::model::{LaneId, Resource, Subscription};
 
+pub(crate) use content::ContentBudget;
 pub(crate) use courier::run;
 pub(crate) use group::Groups;
 pub(crate) use hold::Hold;
 pub(crate) use place::Places;
+pub(crate) use recall::FormerLanes;
 pub(crate) use restored::Restored;
 
 /// What one lane works with.

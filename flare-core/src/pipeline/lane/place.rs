@@ -1,30 +1,27 @@
-//! Takes requests that want to be made; gives each a place when its turn has come. Requests that
-//! only wait for a slow client don't keep others from being made.
+//! Takes requests that want to be made; gives each a place when its turn has come. Clients that are
+//! slow or hang don't keep others from theirs.
 
+use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 
+use super::sharing::{Sharing, Ticket};
+use crate::model::SubscriptionId;
 use crate::pipeline::settings::Settings;
-
-/// No lane takes more than this part of the places at once.
-const SHARE: usize = 8;
 
 /// The places among all requests of a runtime.
 ///
 /// Few requests at a time cost least: what they touch stays in the processor's caches. But one
 /// that waits for its client costs nothing, and there may be many such clients. So few may be
-/// young at a time, and many may be under way. Places are given out several at once: a lane that
-/// sends, and stores, several together does so for less.
+/// young at a time, and many may be under way. Who may have how many is [`Sharing`]'s to say.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    all: Arc<Semaphore>,
-    young: Arc<Semaphore>,
-    /// How many there are of each.
+    line: Arc<Mutex<Line>>,
+    /// How many there are, and how many of young requests.
     limits: (usize, usize),
-    most: usize,
 }
 
 /// How much of the places is taken.
@@ -36,104 +33,216 @@ pub(crate) struct Usage {
     pub(crate) percent: u64,
 }
 
+#[derive(Debug)]
+struct Line {
+    sharing: Sharing,
+    /// Who is to be told when their turn has come.
+    waiting: HashMap<Ticket, oneshot::Sender<Held>>,
+}
+
 impl Places {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let Settings { in_flight_limit, young_limit, .. } = *settings;
-        Self {
-            all: Arc::new(Semaphore::new(in_flight_limit)),
-            young: Arc::new(Semaphore::new(young_limit)),
-            limits: (in_flight_limit, young_limit),
-            most: (in_flight_limit.min(young_limit) / SHARE).max(1),
-        }
+        let limits = (settings.in_flight_limit, settings.young_limit);
+        let sharing = Sharing::new(limits.0, limits.1);
+        Self { line: Arc::new(Mutex::new(Line { sharing, waiting: HashMap::new() })), limits }
     }
 
-    /// Places for `wanted` requests or as many as one may have, if they are free and nobody is in
-    /// line for them. A lane that is `idle` may always make one: clients that hang, however many,
-    /// must not take the last place from others.
-    pub(super) fn try_take(&self, wanted: usize, idle: bool) -> Option<Held> {
-        let count = self.count(wanted);
-        let all = Arc::clone(&self.all).try_acquire_many_owned(count).ok();
-        let count = match &all {
-            Some(_) => count,
-            None if idle => 1,
-            None => return None,
-        };
-        let young = Arc::clone(&self.young).try_acquire_many_owned(count).ok()?;
-        Some(Held(Place { all, young }))
-    }
-
-    /// The same, in line behind the other lanes. `None` if there will never be any.
-    pub(super) async fn take(self, wanted: usize, idle: bool) -> Option<Held> {
-        let count = self.count(wanted);
-        let all = match Arc::clone(&self.all).try_acquire_many_owned(count) {
-            Ok(all) => Some(all),
-            Err(_) if idle => None,
-            Err(_) => Some(self.all.acquire_many_owned(count).await.ok()?),
-        };
-        let count = if all.is_some() { count } else { 1 };
-        let young = self.young.acquire_many_owned(count).await.ok()?;
-        Some(Held(Place { all, young }))
+    /// The places of a client, for one of its lanes.
+    pub(super) fn of(&self, client: SubscriptionId) -> ClientPlaces {
+        self.lock().sharing.join(client);
+        ClientPlaces { places: self.clone(), client }
     }
 
     /// How much of it is taken.
     pub(crate) fn usage(&self) -> Usage {
-        let taken = |all: usize, free: usize| all.saturating_sub(free);
-        let all = taken(self.limits.0, self.all.available_permits());
-        let young = taken(self.limits.1, self.young.available_permits());
-        let percent = |taken: usize, of: usize| taken as u64 * 100 / of.max(1) as u64;
+        let (all, young) = self.lock().sharing.taken();
+        let percent = |taken: usize, of: usize| (taken as u64 * 100 / of.max(1) as u64).min(100);
         let percent = percent(all, self.limits.0).max(percent(young, self.limits.1));
         Usage { in_flight: all as u64, percent }
     }
 
-    fn count(&self, wanted: usize) -> u32 {
-        wanted.clamp(1, self.most) as u32
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is shared, and gives places to whose turn it is then.
+    fn change(&self, change: impl FnOnce(&mut Sharing)) {
+        let mut line = self.lock();
+        change(&mut line.sharing);
+        let mut given = Vec::new();
+        while let Some((ticket, count)) = line.sharing.serve() {
+            let held = Held::new(self, ticket.client(), count);
+            given.push((line.waiting.remove(&ticket), held));
+        }
+        // Whoever has left meanwhile gives them back at once, for which the line must be free.
+        drop(line);
+        for (waiting, held) in given {
+            if let Some(waiting) = waiting {
+                let _ = waiting.send(held);
+            }
+        }
     }
 }
 
-/// Places for the next requests of a lane.
+/// The places of one client, as one of its lanes sees them.
 #[derive(Debug)]
-pub(super) struct Held(Place);
+pub(super) struct ClientPlaces {
+    places: Places,
+    client: SubscriptionId,
+}
+
+impl ClientPlaces {
+    /// Whether the client is slow, or has not shown yet that it is not.
+    pub(super) fn is_slow(&self) -> bool {
+        self.places.lock().sharing.is_slow(self.client)
+    }
+
+    /// Places for `wanted` requests or as many as it may have, if it may have some now.
+    pub(super) fn try_take(&self, wanted: usize) -> Option<Held> {
+        let count = self.places.lock().sharing.try_take(self.client, wanted)?;
+        Some(Held::new(&self.places, self.client, count))
+    }
+
+    /// The same, in line with the other clients. `None` if there will never be any.
+    pub(super) fn take(&self, wanted: usize) -> impl Future<Output = Option<Held>> + Send + use<> {
+        let (tell, told) = oneshot::channel();
+        let mut line = self.places.lock();
+        let ticket = line.sharing.wait(self.client, wanted);
+        line.waiting.insert(ticket, tell);
+        drop(line);
+        let waiting = Waiting { places: self.places.clone(), ticket };
+        async move {
+            let held = told.await.ok();
+            drop(waiting);
+            held
+        }
+    }
+}
+
+impl Drop for ClientPlaces {
+    fn drop(&mut self) {
+        self.places.change(|sharing| sharing.leave(self.client));
+    }
+}
+
+/// A wish that is forgotten with this.
+struct Waiting {
+    places: Places,
+    ticket: Ticket,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let waiting = self.places.lock().waiting.remove(&self.ticket);
+        if waiting.is_some() {
+            // Others may have waited behind it.
+            self.places.change(|sharing| sharing.cancel(self.ticket));
+        }
+    }
+}
+
+/// Places for the next requests of a client.
+#[derive(Debug)]
+pub(super) struct Held {
+    places: Places,
+    client: SubscriptionId,
+    count: usize,
+    /// Whether they are counted as those of young requests.
+    young: bool,
+}
 
 impl Held {
+    fn new(places: &Places, client: SubscriptionId, count: usize) -> Self {
+        Self { places: places.clone(), client, count, young: true }
+    }
+
     /// One of them, if one is left.
     pub(super) fn next(&mut self) -> Option<Place> {
-        let all = match &mut self.0.all {
-            Some(all) => Some(all.split(1)?),
-            None => None,
-        };
-        Some(Place { all, young: self.0.young.split(1)? })
+        self.count = self.count.checked_sub(1)?;
+        if !self.young {
+            self.places.lock().sharing.used();
+        }
+        let (places, client) = (self.places.clone(), self.client);
+        Some(Place { places, client, young: true, quick: false })
+    }
+
+    /// Keeps them for requests that cannot be made at once, without keeping others from being young.
+    pub(super) fn keep(&mut self) {
+        if std::mem::take(&mut self.young) {
+            self.places.change(|sharing| (0..self.count).for_each(|_| sharing.aged()));
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        self.places.change(|sharing| {
+            for _ in 0..self.count {
+                if self.young {
+                    sharing.aged();
+                }
+                sharing.release(self.client);
+            }
+        });
     }
 }
 
 /// One request's place.
 #[derive(Debug)]
 pub(super) struct Place {
-    all: Option<OwnedSemaphorePermit>,
-    young: OwnedSemaphorePermit,
+    places: Places,
+    client: SubscriptionId,
+    young: bool,
+    /// Whether the request ended before it took long.
+    quick: bool,
 }
 
 impl Place {
-    /// Makes a request; it counts as young until `aged` is ready.
+    /// Makes a request. It counts as young until `aged` is ready; if it is not answered when `long`
+    /// is ready too, that says of its client that it is slow.
     pub(super) async fn hold<R: Future>(
-        self,
+        mut self,
         request: R,
         aged: impl Future<Output = ()>,
+        long: impl Future<Output = ()>,
     ) -> R::Output {
-        let Self { all: _all, young } = self;
-        match select(pin!(request), pin!(aged)).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right(((), request)) => {
-                drop(young);
-                request.await
-            }
+        let mut request = pin!(request);
+        if let Either::Left((outcome, _)) = select(request.as_mut(), pin!(aged)).await {
+            self.quick = true;
+            return outcome;
         }
+        self.young = false;
+        self.places.change(Sharing::aged);
+        if let Either::Left((outcome, _)) = select(request.as_mut(), pin!(long)).await {
+            self.quick = true;
+            return outcome;
+        }
+        self.places.change(|sharing| sharing.showed(self.client, true));
+        request.await
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.change(|sharing| {
+            if self.young {
+                sharing.aged();
+            }
+            if self.quick {
+                sharing.showed(self.client, false);
+            }
+            sharing.release(self.client);
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use futures::future::{pending, ready};
+    use futures::future::{BoxFuture, pending, ready};
 
     use super::*;
 
@@ -143,56 +252,102 @@ mod tests {
         Places::new(&settings)
     }
 
-    fn one(places: &Places) -> Option<Place> {
-        places.try_take(1, false)?.next()
+    fn client(places: &Places, number: u8) -> ClientPlaces {
+        places.of(SubscriptionId::from_bytes([number; 16]))
+    }
+
+    fn one(client: &ClientPlaces) -> Option<Place> {
+        client.try_take(1)?.next()
+    }
+
+    /// A request that is under way, and no longer young if said so.
+    fn under_way(place: Place, old: bool) -> BoxFuture<'static, ()> {
+        let aged = if old { ready(()).boxed() } else { pending().boxed() };
+        let mut request = place.hold(pending::<()>(), aged, pending()).boxed();
+        assert!(request.as_mut().now_or_never().is_none());
+        request
     }
 
     #[test]
-    fn a_request_that_aged_makes_room_until_all_places_are_taken() {
-        let places = places(2, 1);
-        let mut first = one(&places).unwrap().hold(pending::<()>(), ready(())).boxed();
-        assert!(one(&places).is_none(), "the first is young");
-        assert!(first.as_mut().now_or_never().is_none());
-        assert_eq!(places.usage(), Usage { in_flight: 1, percent: 50 }, "one of two, none young");
-        let second = one(&places).unwrap();
-        assert!(one(&places).is_none(), "two are under way");
-        assert_eq!(places.usage(), Usage { in_flight: 2, percent: 100 });
+    fn a_request_that_aged_makes_room_for_another_one() {
+        let places = places(8, 1);
+        let [a, b] = [1, 2].map(|number| client(&places, number));
+        let first = under_way(one(&a).unwrap(), false);
+        assert!(one(&b).is_none(), "the first is young");
         drop(first);
-        assert!(one(&places).is_none(), "the second is young");
-        drop(second);
-        assert!(one(&places).is_some());
+        let first = under_way(one(&a).unwrap(), true);
+        assert_eq!(places.usage(), Usage { in_flight: 1, percent: 12 }, "one of eight, none young");
+        let second = one(&b).unwrap();
+        assert_eq!(places.usage(), Usage { in_flight: 2, percent: 100 });
+        drop((first, second));
+        assert_eq!(places.usage(), Usage { in_flight: 0, percent: 0 });
     }
 
     #[test]
     fn places_come_back_when_requests_end_or_are_dropped() {
         let places = places(1, 1);
+        let client = client(&places, 1);
         for _ in 0..3 {
-            let mut held = places.clone().take(5, false).now_or_never().flatten().unwrap();
-            assert_eq!(held.next().unwrap().hold(ready(7), pending()).now_or_never(), Some(7));
-            assert!(held.next().is_none());
-            drop(one(&places).unwrap().hold(pending::<()>(), pending()));
+            let mut held = client.take(5).now_or_never();
+            assert!(held.is_none(), "it is told when others are done");
+            let mut held_now = client.try_take(5).unwrap();
+            let place = held_now.next().unwrap();
+            assert_eq!(place.hold(ready(7), pending(), pending()).now_or_never(), Some(7));
+            assert!(held_now.next().is_none());
+            drop(under_way(one(&client).unwrap(), true));
+            drop(held.take());
         }
+        assert_eq!(places.usage().in_flight, 0);
     }
 
     #[test]
-    fn nobody_takes_all_at_once() {
-        let places = places(1_000, 80);
-        let mut held = places.try_take(100, false).unwrap();
-        let taken: Vec<Place> = std::iter::from_fn(|| held.next()).collect();
-        assert_eq!(taken.len(), 10);
-        assert_eq!(places.young.available_permits(), 70);
+    fn whoever_waits_is_told_and_whoever_left_is_not_waited_for() {
+        let places = places(8, 1);
+        let [a, b, c] = [1, 2, 3].map(|number| client(&places, number));
+        let busy = one(&a).unwrap();
+        let (gone, mut waits) = (b.take(1).boxed(), c.take(1).boxed());
+        assert!(waits.as_mut().now_or_never().is_none());
+        drop(gone);
+        drop(busy);
+        let mut held = waits.now_or_never().flatten().unwrap();
+        assert!(held.next().is_some() && held.next().is_none());
+        // One that is told and leaves before it hears of it gives back what it was given.
+        let busy = one(&a).unwrap();
+        let told = b.take(1);
+        drop(busy);
+        assert_eq!(places.usage().in_flight, 1);
+        drop(told);
+        assert_eq!(places.usage().in_flight, 0);
     }
 
     #[test]
-    fn clients_that_hang_leave_every_idle_lane_a_place() {
-        let places = places(1, 4);
-        let _hangs = one(&places).unwrap();
-        assert!(one(&places).is_none());
-        let mut held = places.try_take(3, true).unwrap();
-        let first = held.next().unwrap();
-        assert!(held.next().is_none(), "one, not more");
-        let waited = places.clone().take(3, true).now_or_never().flatten();
-        assert!(waited.unwrap().next().is_some());
-        drop(first);
+    fn what_is_kept_for_later_does_not_count_as_young() {
+        let places = places(8, 1);
+        let [a, b] = [1, 2].map(|number| client(&places, number));
+        let mut held = a.try_take(1).unwrap();
+        held.keep();
+        assert!(one(&b).is_some());
+        assert!(held.next().is_some());
+        assert_eq!(places.usage(), Usage { in_flight: 0, percent: 0 });
+    }
+
+    #[test]
+    fn a_client_is_slow_until_it_has_shown_that_it_is_not() {
+        let places = places(100, 100);
+        let client = client(&places, 1);
+        assert!(client.is_slow());
+        for _ in 0..8 {
+            let place = one(&client).unwrap();
+            place.hold(ready(()), pending(), pending()).now_or_never().unwrap();
+        }
+        assert!(!client.is_slow());
+        let mut long = Vec::new();
+        for _ in 0..8 {
+            let place = one(&client).unwrap();
+            let mut request = place.hold(pending::<()>(), ready(()), ready(())).boxed();
+            assert!(request.as_mut().now_or_never().is_none());
+            long.push(request);
+        }
+        assert!(client.is_slow(), "before any of them has ended");
     }
 }

@@ -1,23 +1,40 @@
-//! Takes a lane that begins; gives what its predecessors remembered of it and its client.
+//! Takes a lane that begins; gives what its predecessors remembered of it and its client. Lanes of a
+//! subscription that begin together read that once.
 
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
 use tracing::warn;
 
 use super::Lane;
 use super::ledger::Ledger;
+use crate::error::Result;
 use crate::model::{LaneId, LaneState};
 use crate::pipeline::health::Health;
 use crate::pipeline::stage::{chain, pause_after};
 
+/// What is stored of a subscription's lanes, read by the first of those that begin together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FormerLanes(Arc<OnceCell<Vec<LaneState>>>);
+
+impl FormerLanes {
+    /// The states as they were when the first lane asked; an error is of that one alone.
+    async fn read(&self, lane: &Lane) -> Result<&[LaneState]> {
+        let states = self.0.get_or_try_init(|| lane.context.repository.lanes(lane.id.subscription));
+        states.await.map(Vec::as_slice)
+    }
+}
+
 /// What is remembered of the lane; `None` if it is to end before that is known.
-pub(super) async fn recall(lane: &Lane) -> Option<Ledger> {
+pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Ledger> {
     let context = &lane.context;
     let mut failures = 0;
     while !lane.stop.is_requested() {
-        match context.repository.lanes(lane.id.subscription).await {
+        match former.read(lane).await {
             Ok(states) => {
                 let held = states.iter().filter_map(|state| state.hold_until);
                 held.for_each(|until| lane.hold.until(until));
-                let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), &states);
+                let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), states);
                 return Some(Ledger::new(Health::recall(own, lane.subscription.resumed_at)));
             }
             Err(error) => {

@@ -1,16 +1,21 @@
 //! Takes a document and what its client is to be told; gives the one request that tells it, which
-//! keeps its place until it ends.
+//! keeps its place, and counts what it holds, until it ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::{Instrument, info_span};
 
 use super::Lane;
+use super::content::ContentHold;
 use super::place::Place;
 use crate::model::{Action, Document};
 use crate::observe;
 use crate::pipeline::compose::compose;
 use crate::port::{DeliveryOutcome, FailureKind};
+
+/// A request that waits this long for its answer, beside the time it is young, has a slow client.
+const LONG: Duration = Duration::from_millis(500);
 
 /// Makes one attempt, under the lane's settings as they are now.
 pub(super) fn send(
@@ -18,6 +23,7 @@ pub(super) fn send(
     document: &Document,
     action: Action,
     place: Place,
+    mut content: ContentHold,
 ) -> impl Future<Output = DeliveryOutcome> + Send + use<> {
     let context = Arc::clone(&lane.context);
     let request = compose(
@@ -28,6 +34,8 @@ pub(super) fn send(
         action,
         context.now(),
     );
+    // From here on the request's body is held, and the document no longer.
+    content.resize(request.as_ref().map_or(0, |request| request.body.len()));
     let span = info_span!(
         observe::ATTEMPT,
         document = %document.key.url,
@@ -38,8 +46,10 @@ pub(super) fn send(
     let attempt = async move {
         match request {
             Ok(request) => {
-                let aged = context.sleep(context.settings.young_for);
-                place.hold(context.delivery.attempt(request), aged).await
+                let (aged, long) = (context.sleep(context.settings.young_for), context.sleep(LONG));
+                let answer = place.hold(context.delivery.attempt(request), aged, long).await;
+                drop(content);
+                answer
             }
             Err(invalid) => {
                 DeliveryOutcome::failed(FailureKind::Unsendable, invalid.to_string(), false)

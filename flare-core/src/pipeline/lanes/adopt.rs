@@ -10,6 +10,7 @@ use super::directory::Afresh;
 use super::read::{Found, Looked};
 use super::{AGAIN, Lanes};
 use crate::model::{SubscriptionId, SubscriptionStatus};
+use crate::pipeline::lane::FormerLanes;
 use crate::pipeline::stage::chain;
 use crate::port::EpochGrant;
 
@@ -73,8 +74,10 @@ impl Lanes {
         match resource {
             Some(resource) if self.renew(id, slot, afresh, drawn) => {
                 let moved = matches!(afresh, Some(Afresh::Renumbered | Afresh::Moved));
+                let former = FormerLanes::default();
                 for lane in missing {
-                    self.start(lane, &subscription, Arc::clone(&resource), moved);
+                    let resource = Arc::clone(&resource);
+                    self.start(lane, &subscription, resource, moved, former.clone());
                 }
             }
             // One ended since it was read.

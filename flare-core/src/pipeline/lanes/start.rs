@@ -10,7 +10,7 @@ use super::directory::Worked;
 use super::hear::{Hear, Whose};
 use super::{Lanes, Role};
 use crate::model::{LaneId, Placement, Resource, Subscription};
-use crate::pipeline::lane::{self, Lane, Restored};
+use crate::pipeline::lane::{self, FormerLanes, Lane, Restored};
 use crate::pipeline::stop::stop;
 
 impl Lanes {
@@ -38,6 +38,7 @@ impl Lanes {
         subscription: &Arc<Subscription>,
         resource: Arc<Resource>,
         moved: bool,
+        former: FormerLanes,
     ) {
         let slot = self.context.slot_of(subscription);
         let Some(tenancy) = self.slots.get_mut(&slot) else { return };
@@ -61,7 +62,7 @@ impl Lanes {
             stop: stop.clone(),
             moved,
         };
-        let work = lane::run(lane, self.places.clone());
+        let work = lane::run(lane, self.places.clone(), former);
         let task = match self.context.settings.placement {
             Placement::Shared => self.tasks.spawn(work),
             Placement::Isolated => {

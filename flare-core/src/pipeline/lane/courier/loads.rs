@@ -8,7 +8,7 @@ use tracing::warn;
 use super::{BEHIND, Courier, FRESH, Ready};
 use crate::error::Result;
 use crate::model::{DocumentUrl, Timestamp, Version};
-use crate::pipeline::lane::loader::{Load, load};
+use crate::pipeline::lane::loader::{Load, load, size};
 use crate::pipeline::stage::{chain, pause_after};
 
 /// The least and the most that a lane reads at a time.
@@ -30,11 +30,34 @@ impl Courier {
         self.pace.as_ref().map_or(window, |pace| window.min(pace.within(FRESH)))
     }
 
-    /// Reads again what has waited too long, and of it a few times what was sent in that time.
-    pub(super) fn refresh(&mut self) {
-        let sent = self.loaded.saturating_sub(self.ready.len());
-        self.reach = (sent * 4).max(LEAST);
-        self.put_back();
+    /// When what waits is too old to be sent.
+    pub(super) fn grows_old_at(&self) -> Option<Timestamp> {
+        self.ready.front().map(|next| next.read_at + FRESH)
+    }
+
+    /// Lets go of what has waited too long: it is read again rather than sent outdated, and of it a
+    /// few times what was sent in that time. All that waits is about as old.
+    pub(super) fn drop_old(&mut self) {
+        if self.grows_old_at().is_some_and(|at| at <= self.lane.context.now()) {
+            let sent = self.loaded.saturating_sub(self.ready.len());
+            self.reach = (sent * 4).max(LEAST);
+            self.put_back();
+            self.shelved = true;
+        }
+    }
+
+    /// Whether something that was read now could not be sent at once. When that ends there is a wake-up:
+    /// an answer, a place, or the time of the next request that the client's rate allows.
+    fn is_blocked(&mut self) -> bool {
+        let now = self.lane.context.now();
+        if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
+            && next > now
+        {
+            self.look_by(next);
+            return true;
+        }
+        let waits = self.held.is_none() && self.place_wait.is_some();
+        waits || self.sending.len() >= self.concurrency()
     }
 
     pub(super) fn begin_load(&mut self) {
@@ -43,14 +66,26 @@ impl Courier {
         if !self.look || self.loading.is_some() || enough {
             return;
         }
+        if self.shelved && self.is_blocked() {
+            return;
+        }
+        let Some(room) = self.content.reserve(window, self.places.is_slow()) else {
+            // Something of ours is under way; else others may have made room by then.
+            self.look_by(self.lane.context.now() + FRESH);
+            return;
+        };
+        if self.ready.len() * 2 > self.ready.len() + room.documents {
+            return;
+        }
         self.look = false;
         self.stored_meanwhile.clear();
         self.pulse.works(self.lane.context.now());
-        self.loading = Some(load(self.lane.clone(), self.busy.clone(), window).boxed());
+        self.loading = Some(load(self.lane.clone(), self.busy.clone(), room).boxed());
     }
 
     pub(super) fn take_load(&mut self, loaded: Result<Load>) {
         let now = self.lane.context.now();
+        self.shelved = false;
         let load = match loaded {
             Ok(load) => load,
             Err(error) => {
@@ -83,10 +118,15 @@ impl Courier {
         if load.behind {
             self.look_by(now + BEHIND);
         }
+        if let Some(largest) = load.largest {
+            self.content.learn(largest);
+        }
+        let slow = self.places.is_slow();
         for (row, document) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
-                self.ready.push_back(Ready { row, document, read_at: now });
+                let content = self.content.hold(size(&document), slow);
+                self.ready.push_back(Ready { row, document, read_at: now, content });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);

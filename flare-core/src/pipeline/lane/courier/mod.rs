@@ -22,11 +22,12 @@ use crate::observe;
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::Lane;
 use crate::pipeline::lane::alarm::{Alarm, next_after};
+use crate::pipeline::lane::content::{ContentHold, LaneContent};
 use crate::pipeline::lane::ledger::Ledger;
 use crate::pipeline::lane::loader::{Busy, Load};
 use crate::pipeline::lane::pace::Pace;
-use crate::pipeline::lane::place::{Held, Places};
-use crate::pipeline::lane::recall::recall;
+use crate::pipeline::lane::place::{ClientPlaces, Held, Places};
+use crate::pipeline::lane::recall::{FormerLanes, recall};
 use crate::pipeline::lane::settler::{Flushed, Unstored};
 use crate::pipeline::lane::suspender::{Suspended, Suspension};
 use crate::pipeline::progress::Pulse;
@@ -40,12 +41,12 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 const BEHIND: Duration = Duration::from_millis(200);
 
 /// Works a lane until it is told to stop or loses it, then finishes what is in flight.
-pub(crate) async fn run(lane: Lane, places: Places) {
+pub(crate) async fn run(lane: Lane, places: Places, former: FormerLanes) {
     let span =
         info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.tenure.epoch);
     let work = async {
-        if let Some(ledger) = recall(&lane).await {
-            Courier::new(lane, places, ledger).run().await;
+        if let Some(ledger) = recall(&lane, former).await {
+            Courier::new(lane, &places, ledger).run().await;
         }
     };
     work.instrument(span).await;
@@ -56,11 +57,15 @@ struct Ready {
     row: Row,
     document: Document,
     read_at: Timestamp,
+    /// Counts the document while it waits and is sent.
+    content: ContentHold,
 }
 
 struct Courier {
     lane: Lane,
-    places: Places,
+    places: ClientPlaces,
+    /// What it may hold of documents.
+    content: LaneContent,
     /// Rows whose turn has come.
     ready: VecDeque<Ready>,
     /// How the client is, and what was counted.
@@ -80,8 +85,6 @@ struct Courier {
     /// Places of the next requests.
     held: Option<Held>,
     place_wait: Option<BoxFuture<'static, Option<Held>>>,
-    /// Whether nothing was in flight when that wait began.
-    waits_idle: bool,
     /// What came of them, not stored yet.
     unstored: Vec<Unstored>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
@@ -100,6 +103,8 @@ struct Courier {
     look_at: Timestamp,
     /// And after that long again.
     look_every: Duration,
+    /// What was read grew old before it could be sent: nothing is read until something can be.
+    shelved: bool,
     /// What was ready after the last load.
     loaded: usize,
     /// What can be sent while it is fresh, as far as that is known.
@@ -131,14 +136,15 @@ enum Woken {
     Suspended(Result<Suspended>),
 }
 impl Courier {
-    fn new(lane: Lane, places: Places, ledger: Ledger) -> Self {
+    fn new(lane: Lane, places: &Places, ledger: Ledger) -> Self {
         let look_at = lane.context.now();
         let pulse = lane.context.pulse("lane");
         let every = lane.context.settings.rederive_every;
         let look_every = if lane.moved { FIRST_LOOK.min(every) } else { every };
         Self {
+            places: places.of(lane.id.subscription),
+            content: lane.context.content.lane(),
             lane,
-            places,
             ready: VecDeque::new(),
             ledger,
             pace: None,
@@ -149,7 +155,6 @@ impl Courier {
             attempts: HashMap::new(),
             held: None,
             place_wait: None,
-            waits_idle: false,
             unstored: Vec::new(),
             loading: None,
             storing: None,
@@ -159,6 +164,7 @@ impl Courier {
             stored_meanwhile: HashMap::new(),
             look_at,
             look_every,
+            shelved: false,
             loaded: 0,
             reach: usize::MAX,
             load_failures: 0,
@@ -249,6 +255,7 @@ impl Courier {
             Some(self.look_at).filter(|_| begins),
             self.paced_until.filter(|_| begins),
             self.opens_at().filter(|_| begins),
+            self.grows_old_at(),
             suspend_at.filter(|_| begins),
         ];
         // What was due when the lane began is under way, or is not allowed now: ringing for it again
@@ -268,6 +275,7 @@ impl Courier {
         if self.lane.stop.is_requested() {
             self.end();
         }
+        self.drop_old();
         // While the slots are perhaps somebody else's the owner's task will tell.
         if !self.ending && self.lane.is_trusted() {
             self.take_update();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
-use super::{Courier, FRESH, Ready};
+use super::{Courier, Ready};
 use crate::model::{Decision, Present, RowEffect, Target, Timestamp, decide};
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::pace::Pace;
@@ -47,16 +47,16 @@ impl Courier {
         loop {
             let free = self.concurrency().saturating_sub(self.sending.len());
             let wanted = free.min(self.ready.len());
-            if wanted == 0 || self.unstored.len() > self.room() {
-                // Places that are not needed any more are for others.
-                self.held = None;
+            let stored = self.unstored.len() <= self.room();
+            if wanted == 0 || !stored {
+                let reads = self.shelved && (self.look || self.loading.is_some());
+                match &mut self.held {
+                    // Its turn came when what was read had grown old: it is not lost by reading anew.
+                    Some(held) if free > 0 && stored && reads => held.keep(),
+                    // Places that are not needed any more are for others.
+                    _ => self.held = None,
+                }
                 return;
-            }
-            let outdated = |next: &Ready| self.lane.context.now() - next.read_at > FRESH;
-            if self.ready.front().is_some_and(outdated) {
-                // Read again rather than sent outdated; all that waits is as old.
-                self.refresh();
-                continue;
             }
             let now = self.lane.context.now();
             if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
@@ -77,23 +77,19 @@ impl Courier {
         if let Some(place) = self.held.as_mut().and_then(Held::next) {
             return Some(place);
         }
-        let idle = self.sending.is_empty();
-        if self.place_wait.is_some() && idle == self.waits_idle {
+        if self.place_wait.is_some() {
             return None;
         }
-        // In line since it was busy, perhaps behind clients that hang: idle it need not wait.
-        self.place_wait = None;
-        self.waits_idle = idle;
-        self.held = self.places.try_take(wanted, idle);
+        self.held = self.places.try_take(wanted);
         if self.held.is_none() {
-            self.place_wait = Some(self.places.clone().take(wanted, idle).boxed());
+            self.place_wait = Some(self.places.take(wanted).boxed());
         }
         self.held.as_mut().and_then(Held::next)
     }
 
     /// Decides about one row, and sends what is to be told.
     pub(super) fn deal_with(&mut self, ready: Ready, place: Place) {
-        let Ready { row, document, .. } = ready;
+        let Ready { row, document, content, .. } = ready;
         let version = document.version;
         let target = if version.is_gone() { Target::Absent } else { Target::Present };
         let holding = self.lane.term.tenure.holding(row.present, row.epoch, row.since);
@@ -113,7 +109,7 @@ impl Courier {
             pace.take(self.lane.context.now());
         }
         self.ledger.touch();
-        let task = self.sending.spawn(send(&self.lane, &document, action, place));
+        let task = self.sending.spawn(send(&self.lane, &document, action, place, content));
         self.attempts.insert(task.id(), (attempt, Arc::clone(&self.lane.subscription)));
     }
 }
