@@ -178,7 +178,7 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.undispatched(now).try_collect::<Vec<_>>().await.unwrap();
     store.count_undispatched(None).await.unwrap();
     store.count_undispatched(Some(*resource)).await.unwrap();
-    store.tombstones(now).try_collect::<Vec<_>>().await.unwrap();
+    store.tombstones(Some(Timestamp::EPOCH), now).try_collect::<Vec<_>>().await.unwrap();
     let after = Some(keys[COUNT - 10].url.clone());
     store.scan_documents(*resource, after).try_next().await.unwrap();
     store.remove_document(&keys[1], version(9)).await.unwrap();
@@ -236,6 +236,8 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.claim_rows(request).await.unwrap();
     store.expedite_rows(*subscription, 10).await.unwrap();
     store.remove_settled_rows(vec![(row(&keys[COUNT - 1]), version(9))]).await;
+    store.rows_of(some(), None, 100).await.unwrap();
+    store.rows_of(some(), Some(row(&keys[3])), 100).await.unwrap();
     store.lanes(*subscription).await.unwrap();
     store.due_jobs(now, 10).await.unwrap();
     store.remove_rows(*subscription, 10).await.unwrap();

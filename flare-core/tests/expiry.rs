@@ -5,17 +5,23 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
-    DocumentChange, DocumentKey, DocumentUrl, JobKind, Resource, Spread, SubscriptionId, Timestamp,
-    Version,
+    DocumentChange, DocumentKey, DocumentUrl, JobKind, Present, Resource, RowEffect, RowKey,
+    Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::pipeline::Settings;
-use flare_core::port::{DeliveryOutcome, DocumentStore, JobStore, Page, RowStore};
+use flare_core::port::{
+    Clock, DeliveryOutcome, DocumentStore, DocumentWrite, JobStore, Page, RowStore, RowUpdate,
+};
+use flare_testkit::CountingRepository;
+use futures::TryStreamExt;
 use support::{World, few_slots, hook, url};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -207,4 +213,118 @@ async fn expiry_is_one_job_that_is_brought_back_if_it_is_lost() {
     store.finish_job(epoch, jobs[0].id).await.unwrap();
     world.pass(3 * MINUTE).await;
     assert_eq!(expiry(&world).await.len(), 1);
+}
+
+#[tokio::test]
+async fn expiry_asks_for_the_rows_there_are_and_lets_other_jobs_have_their_turn() {
+    const CLIENTS: u32 = 1_000;
+    const TOMBSTONES: u32 = 1_000;
+    const WITH_ROWS: u32 = 10;
+    let counted: Arc<OnceLock<CountingRepository>> = Arc::default();
+    let mut settings = brief();
+    settings.partition_limit = 1_000;
+    let mut world = World::behind(settings, |repository, _| {
+        let counting = CountingRepository::new(repository).taking(100);
+        Arc::new(counted.get_or_init(|| counting).clone())
+    });
+    let counted = counted.get().unwrap();
+    let resource = world.users().await;
+    let store = world.memory.repository();
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS {
+        clients.push(world.subscribe(&resource, &format!("client-{number}")).await);
+    }
+    // Settled long ago: nobody was told of most of these documents.
+    let epoch = store.next_epoch().await.unwrap().epoch;
+    for id in 0..TOMBSTONES {
+        let key = DocumentKey::new(resource.id, DocumentUrl::parse(&url(id)).unwrap());
+        let gone = DocumentWrite::delete(key.clone(), Some(1.into()));
+        store.write_documents(vec![gone]).await.pop().unwrap().unwrap();
+        let wanted = Version::gone(1.into());
+        for client in clients.iter().take(if id < WITH_ROWS { 3 } else { 0 }) {
+            let spread = Spread {
+                subscription: client.id,
+                generation: client.generation,
+                document: key.clone(),
+                wanted,
+            };
+            store.spread_rows(vec![spread]).await.unwrap();
+            let key = RowKey::new(client.id, key.url.clone());
+            let effect = RowEffect::Settle { version: wanted, present: Present::No };
+            store.apply_rows(epoch, vec![RowUpdate { key, effect }]).await.pop().unwrap().unwrap();
+        }
+    }
+    world.clock.advance_to(world.clock.now() + 11 * MINUTE);
+    counted.take();
+    world.start();
+    world
+        .until("all are forgotten", async || {
+            let all = store.tombstones(None, Timestamp::MAX);
+            all.try_collect::<Vec<_>>().await.unwrap().is_empty()
+        })
+        .await;
+    let tally = counted.take();
+    for client in &clients[..3] {
+        assert_eq!(world.row(client.id, 0).await, None);
+    }
+    // Each pass asks once for each of the pages, and once more where an answer was full.
+    let asked = tally.of("rows_of").calls;
+    assert!(asked <= 2 * u64::from(TOMBSTONES / 100 + WITH_ROWS), "{tally}");
+    let removals = tally.of("remove_settled_rows");
+    assert!(removals.items <= u64::from(3 * WITH_ROWS), "{tally}");
+    assert_eq!(tally.of("members").calls, 0, "{tally}");
+}
+
+#[tokio::test]
+async fn many_rows_of_tombstones_go_in_turns_with_other_jobs_in_between() {
+    let mut settings = brief();
+    settings.partition_limit = 1_000;
+    let mut world = World::behind(settings, |repository, _| {
+        Arc::new(CountingRepository::new(repository).taking(1))
+    });
+    let resource = world.users().await;
+    let store = world.memory.repository();
+    let client = world.subscribe(&resource, "a").await;
+    let gone = world.subscribe(&resource, "b").await;
+    for id in 0..200 {
+        world.put(id, 1).await;
+    }
+    world.start();
+    world.settled().await;
+    for id in 0..200 {
+        world.delete(id).await;
+    }
+    world.settled().await;
+    world.crash().await;
+    world.clock.advance_to(world.clock.now() + 11 * MINUTE);
+    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.start();
+    // One row at a time: expiry has many turns, the removal has one of them in between.
+    let rows = async || {
+        let mut rows = 0;
+        for id in 0..200 {
+            rows += u32::from(world.row(client.id, id).await.is_some());
+        }
+        rows
+    };
+    let left = async |id: SubscriptionId| {
+        let keys = (0..200).map(|n| RowKey::new(id, DocumentUrl::parse(&url(n)).unwrap()));
+        store.rows(keys.collect()).await.unwrap().into_iter().flatten().count()
+    };
+    let mut turns = BTreeSet::new();
+    let mut removed_while_expiring = false;
+    let end = world.clock.now() + 30 * MINUTE;
+    while rows().await > 0 && world.clock.now() < end {
+        let jobs = store.due_jobs(Timestamp::MAX, 10).await.unwrap();
+        let expiry = jobs.iter().find(|job| job.kind == JobKind::Expire).unwrap();
+        turns.extend(expiry.cursor.clone());
+        let (expiring, removing) = (left(client.id).await, left(gone.id).await);
+        removed_while_expiring |= expiring > 0 && removing < 200;
+        tokio::task::yield_now().await;
+        world.clock.advance(Duration::ZERO).await;
+    }
+    assert_eq!(rows().await, 0);
+    assert!(turns.len() >= 3, "it went on from: {turns:?}");
+    assert!(removed_while_expiring, "the removal did not wait for all of it");
+    world.until("all is forgotten", async || !known(&world, &resource, 199).await).await;
 }

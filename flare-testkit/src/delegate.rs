@@ -117,7 +117,7 @@ macro_rules! delegate_stores {
                 scan {
                     fn undispatched(until: Timestamp) -> Undispatched;
                     fn scan_documents(of: ResourceId, after: Option<DocumentUrl>) -> DocumentHead;
-                    fn tombstones(until: Timestamp) -> DocumentHead;
+                    fn tombstones(after: Option<Timestamp>, until: Timestamp) -> DocumentHead;
                 }
             }
 
@@ -126,6 +126,8 @@ macro_rules! delegate_stores {
                 one {
                     fn next_epoch() -> EpochGrant;
                     fn count_pending(subscription: Option<SubscriptionId>) -> Pending;
+                    fn rows_of(documents: Vec<DocumentKey>, after: Option<RowKey>, limit: usize)
+                        -> Vec<Row>;
                     fn claim_rows(request: ClaimRows) -> Vec<Row>;
                     fn expedite_rows(subscription: SubscriptionId, limit: usize) -> u64;
                     fn dead_letters(subscription: SubscriptionId, page: Page) -> Listing<Row>;

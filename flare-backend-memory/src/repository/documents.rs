@@ -140,11 +140,15 @@ impl DocumentStore for MemoryRepository {
         })
     }
 
-    fn tombstones(&self, until: Timestamp) -> Scan<'_, DocumentHead> {
-        self.documents.scan(0, move |shard| {
-            let old = shard.tombstones().filter(|(_, _, updated_at)| *updated_at <= until);
-            old.map(|(key, version, at)| DocumentHead::new(key.clone(), version, at)).collect()
-        })
+    fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
+        let mut found: Vec<DocumentHead> = Vec::new();
+        for shard in &self.documents.shards {
+            let shard = lock(shard);
+            let old = shard.tombstones().filter(|(.., at)| Some(*at) > after && *at <= until);
+            found.extend(old.map(|(key, version, at)| DocumentHead::new(key.clone(), version, at)));
+        }
+        found.sort_by_key(|head| head.updated_at);
+        stream::iter(found.into_iter().map(Ok)).boxed()
     }
 
     async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool> {

@@ -59,23 +59,24 @@ impl RowTable {
         self.rows.is_empty() && self.lanes.is_empty()
     }
 
-    /// Makes a row want a version; `intern` gives the key a new row is kept under.
-    /// Tells whether the row is new.
+    /// Makes a row want a version; `intern` gives the key a new row is kept under. Gives the URL it is
+    /// kept under if the row is new.
     pub(super) fn spread(
         &mut self,
         spread: &Spread,
         now: Timestamp,
         intern: impl FnOnce(&DocumentKey) -> DocumentKey,
-    ) -> bool {
+    ) -> Option<DocumentUrl> {
         self.resource = Some(spread.document.resource);
         if self.change(&spread.document.url, |row| row.spread(spread, now)).is_some() {
-            return false;
+            return None;
         }
         let spread = Spread { document: intern(&spread.document), ..spread.clone() };
         let row = Row::new(&spread, now);
         self.index(&row.key.url, &Places::NONE, &Places::of(&row));
-        self.rows.insert(row.key.url.clone(), CompactRow::pack(row));
-        true
+        let url = row.key.url.clone();
+        self.rows.insert(url.clone(), CompactRow::pack(row));
+        Some(url)
     }
 
     /// Applies `change` to a row, and keeps the derived orders right.

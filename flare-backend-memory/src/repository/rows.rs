@@ -1,13 +1,14 @@
 //! Takes spreads, outcomes, claims and replays; gives each to the table of its subscription.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{
-    Applied, Claim, DeadLetterId, DocumentUrl, Epoch, LaneState, Row, RowKey, Spread,
+    Applied, Claim, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneState, Row, RowKey, Spread,
     SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
@@ -28,6 +29,8 @@ pub(super) struct Rows {
     // A table is made and removed under the outer lock's write side, so whoever works on one
     // under the read side works on the one that counts.
     tables: RwLock<BTreeMap<SubscriptionId, Mutex<RowTable>>>,
+    /// Derived: who has a row of which document. Changed while the row's table is locked.
+    owners: Mutex<HashMap<DocumentUrl, BTreeSet<SubscriptionId>>>,
 }
 
 impl Rows {
@@ -45,6 +48,28 @@ impl Rows {
         let mut tables = write(&self.tables);
         let table = tables.entry(id).or_insert_with(|| Mutex::new(RowTable::new(id)));
         work(&mut lock(table))
+    }
+
+    fn add_owner(&self, id: SubscriptionId, url: &DocumentUrl) {
+        lock(&self.owners).entry(url.clone()).or_default().insert(id);
+    }
+
+    fn remove_owner(&self, id: SubscriptionId, url: &DocumentUrl) {
+        let mut owners = lock(&self.owners);
+        if let Some(its) = owners.get_mut(url) {
+            its.remove(&id);
+            if its.is_empty() {
+                owners.remove(url);
+            }
+        }
+    }
+
+    /// Who has a row of a document, after one of them.
+    fn owners(&self, url: &DocumentUrl, after: Option<SubscriptionId>) -> Vec<SubscriptionId> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let owners = lock(&self.owners);
+        let its = owners.get(url).map(|its| its.range((start, Bound::Unbounded)).copied());
+        its.into_iter().flatten().collect()
     }
 
     /// Drops a table that holds nothing any more.
@@ -73,10 +98,15 @@ impl RowStore for MemoryRepository {
         // Neighbours of one subscription share a turn of its lock.
         for spreads in spreads.chunk_by(|a, b| a.subscription == b.subscription) {
             let created = self.rows.with_new(spreads[0].subscription, |table| {
-                let spread = |spread: &&Spread| {
-                    table.spread(spread, now, |key| self.documents.interned(key))
-                };
-                spreads.iter().filter(spread).count() as u64
+                let mut created = 0;
+                for spread in spreads {
+                    if let Some(url) = table.spread(spread, now, |key| self.documents.interned(key))
+                    {
+                        self.rows.add_owner(spread.subscription, &url);
+                        created += 1;
+                    }
+                }
+                created
             });
             self.budget.take(created * ROW_BYTES);
         }
@@ -86,6 +116,32 @@ impl RowStore for MemoryRepository {
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
         let get = |key: RowKey| self.rows.with(key.subscription, |table| table.get(&key.url));
         Ok(keys.into_iter().map(|key| get(key).flatten()).collect())
+    }
+
+    async fn rows_of(
+        &self,
+        documents: Vec<DocumentKey>,
+        after: Option<RowKey>,
+        limit: usize,
+    ) -> Result<Vec<Row>> {
+        let documents: BTreeSet<DocumentKey> = documents.into_iter().collect();
+        let urls: BTreeSet<&DocumentUrl> = documents.iter().map(|document| &document.url).collect();
+        let mut rows = Vec::new();
+        for url in urls {
+            let after = match &after {
+                Some(after) if *url < after.url => continue,
+                Some(after) if *url == after.url => Some(after.subscription),
+                _ => None,
+            };
+            for id in self.rows.owners(url, after) {
+                if rows.len() == limit {
+                    return Ok(rows);
+                }
+                let row = self.rows.with(id, |table| table.get(url)).flatten();
+                rows.extend(row.filter(|row| documents.contains(&row.document)));
+            }
+        }
+        Ok(rows)
     }
 
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
@@ -203,6 +259,7 @@ impl RowStore for MemoryRepository {
             let urls: Vec<DocumentUrl> = table.urls().take(limit).cloned().collect();
             for url in &urls {
                 table.remove(url);
+                self.rows.remove_owner(subscription, url);
             }
             urls.len() as u64
         });
@@ -221,6 +278,7 @@ impl RowStore for MemoryRepository {
                 }
                 Some(_) => {
                     table.remove(&key.url);
+                    self.rows.remove_owner(key.subscription, &key.url);
                     self.budget.free(ROW_BYTES);
                     RowRemoval::Removed
                 }

@@ -106,6 +106,13 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 answers: "what is to be sent next, and how far behind is a client",
             },
             IndexSpec {
+                name: "documents",
+                keys: &["_id.url", "_id.subscription"],
+                unique: false,
+                only: Only::All,
+                answers: "which rows does a document have",
+            },
+            IndexSpec {
                 name: "dead",
                 keys: &["_id.subscription", "dead.diedAt", "dead.id"],
                 unique: false,

@@ -24,17 +24,20 @@ impl Migration {
         Self { number, about, records: Some(records) }
     }
 
-    /// The first of an area, for tests that append others.
+    /// Those of the repository, for tests that append others.
     #[doc(hidden)]
-    pub const fn first() -> Self {
-        FIRST
+    pub const fn of_the_repository() -> [Self; 2] {
+        [FIRST, ROWS_BY_DOCUMENT]
     }
 }
 
 const FIRST: Migration =
     Migration { number: 1, about: "collections and indexes of the first version", records: None };
 
-pub(super) const REPOSITORY: &[Migration] = &[FIRST];
+const ROWS_BY_DOCUMENT: Migration =
+    Migration { number: 2, about: "an index of rows by their document", records: None };
+
+pub(super) const REPOSITORY: &[Migration] = &Migration::of_the_repository();
 pub(super) const QUEUE: &[Migration] = &[FIRST];
 pub(super) const LEASE: &[Migration] = &[FIRST];
 

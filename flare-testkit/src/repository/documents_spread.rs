@@ -265,7 +265,7 @@ pub async fn rd10_finds_dispatched_tombstones(repo: Repo) {
     write(&repo, delete(&late, Some(3))).await;
 
     let found = async |until: Timestamp| {
-        let heads = all(repo.tombstones(until)).await;
+        let heads = all(repo.tombstones(None, until)).await;
         heads.into_iter().map(|head| (head.key, head.version)).collect::<BTreeSet<_>>()
     };
     assert_eq!(found(start).await, BTreeSet::new());
@@ -275,6 +275,26 @@ pub async fn rd10_finds_dispatched_tombstones(repo: Repo) {
     let mut everything = early;
     everything.insert((late, gone(3)));
     assert_eq!(found(exact).await, everything);
+}
+
+/// RD10: tombstones come earliest first, after a time if one is named.
+pub async fn rd10_tombstones_come_by_their_time(repo: Repo) {
+    let make = Make::new("rd10_order");
+    let mut times = Vec::new();
+    for key in make.documents(4).iter().rev() {
+        write(&repo, delete(key, Some(1))).await;
+        times.push(document(&repo, key).await.unwrap().updated_at);
+        repo.pass_ticks(2).await;
+    }
+    let found = async |after, until| {
+        let heads = all(repo.tombstones(after, until)).await;
+        heads.into_iter().map(|head| head.updated_at).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None, times[3]).await, times);
+    for (index, time) in times.iter().enumerate() {
+        assert_eq!(found(Some(*time), times[3]).await, times[index + 1..], "after {time}");
+        assert_eq!(found(None, *time).await, times[..=index], "until {time}");
+    }
 }
 
 /// RD11: a resource's documents go bit by bit, whatever their state, until none is left.

@@ -37,7 +37,7 @@ pub use documents_spread::{
     rd6_the_last_removal_dispatches, rd7_marking_only_raises,
     rd8_finds_and_counts_what_is_undispatched, rd9_removes_only_the_version_named,
     rd10_finds_dispatched_tombstones, rd10_scans_live_documents_in_one_order,
-    rd11_removes_documents_bit_by_bit,
+    rd10_tombstones_come_by_their_time, rd11_removes_documents_bit_by_bit,
 };
 pub use history_documents::rd_history_agrees_with_the_model;
 pub use history_rows::rr_history_agrees_with_the_model;
@@ -74,6 +74,7 @@ pub use rows_lane::{
     rr5_lanes_share_the_rows_out, rr5_pending_rows_come_by_due_time, rr6_the_lag_is_exact,
     rr11_makes_later_rows_due_now, rr12_removes_a_settled_row_alone, rr12_removes_rows_bit_by_bit,
     rr13_a_lane_of_nobody_has_no_state, rr13_lane_states_are_fenced,
+    rr15_finds_the_rows_of_documents,
 };
 pub use subscriptions::{
     rs1_stores_it_with_its_partition, rs1_the_same_again_changes_nothing,
@@ -145,6 +146,7 @@ crate::suite::suite! {
         rd9_removes_only_the_version_named,
         rd10_scans_live_documents_in_one_order,
         rd10_finds_dispatched_tombstones,
+        rd10_tombstones_come_by_their_time,
         rd11_removes_documents_bit_by_bit,
         rd12_too_large_is_refused,
         rd13_a_version_keeps_its_trace,
@@ -183,6 +185,7 @@ crate::suite::suite! {
         rr13_lane_states_are_fenced,
         rr13_a_lane_of_nobody_has_no_state,
         rr14_reads_one_answer_per_key,
+        rr15_finds_the_rows_of_documents,
         rr_history_agrees_with_the_model,
         rj1_one_job_per_kind_and_subject,
         rj2_due_jobs_come_earliest_first,

@@ -1,10 +1,11 @@
-//! Clauses RR5, RR6 and RR11 to RR13: what a lane's owner reads, hurries and clears away.
+//! Clauses RR5, RR6, RR11 to RR13 and RR15: what a lane's owner reads, hurries and clears away.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flare_core::model::{
-    Applied, BucketRange, Epoch, LaneId, LaneState, Present, RowKey, SubscriptionId, Timestamp,
+    Applied, BucketRange, DocumentKey, Epoch, LaneId, LaneState, Present, RowKey, SubscriptionId,
+    Timestamp,
 };
 use flare_core::port::{Pending, PendingQuery, RowRemoval};
 
@@ -212,6 +213,59 @@ pub async fn rr12_removes_a_settled_row_alone(repo: Repo) {
     }
     let again = repo.remove_settled_rows(vec![(keys[1].clone(), live(1))]).await;
     assert_eq!(only(again).unwrap(), Missing, "removed already");
+}
+
+/// RR15: the rows of documents are found whosever they are, in one order, page by page.
+pub async fn rr15_finds_the_rows_of_documents(repo: Repo) {
+    let make = Make::new("rr15");
+    let documents = make.documents(4);
+    let elsewhere = DocumentKey::new(make.id(), documents[1].url.clone());
+    let clients: Vec<SubscriptionId> = (0..3).map(|_| make.id()).collect();
+    let mut expected = Vec::new();
+    for client in clients.iter().rev() {
+        for document in &documents[..3] {
+            spread(&repo, *client, document, live(1)).await;
+            let key = RowKey::new(*client, document.url.clone());
+            if *document != documents[2] {
+                expected.push(key);
+            }
+        }
+    }
+    // A document of another resource has the same URL.
+    spread(&repo, make.id(), &elsewhere, live(1)).await;
+    let by_url = |key: &RowKey| (key.url.clone(), key.subscription);
+    expected.sort_by_key(by_url);
+
+    // One that nobody has, and in no order.
+    let asked = vec![documents[3].clone(), documents[1].clone(), documents[0].clone()];
+    let found = async |after: Option<&RowKey>, limit| {
+        let rows = repo.rows_of(asked.clone(), after.cloned(), limit).await.unwrap();
+        rows.into_iter().map(|row| row.key).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None, 100).await, expected);
+    for limit in 1..=expected.len() + 1 {
+        let mut all = Vec::new();
+        loop {
+            let page = found(all.last(), limit).await;
+            let last = page.len() < limit;
+            assert!(page.len() <= limit, "{} are more than asked for", page.len());
+            all.extend(page);
+            assert!(all.len() <= expected.len(), "{limit} at a time: one comes twice");
+            if last {
+                break;
+            }
+        }
+        assert_eq!(all, expected, "{limit} at a time");
+    }
+    let theirs = repo.rows_of(vec![elsewhere.clone()], None, 100).await.unwrap();
+    assert_eq!(theirs.len(), 1);
+    assert_eq!(theirs[0].document, elsewhere);
+    assert_eq!(repo.rows_of(Vec::new(), None, 100).await.unwrap(), []);
+    // What is removed is not found any more.
+    let removals = repo.remove_rows(clients[0], 100).await.unwrap();
+    assert!(removals > 0);
+    expected.retain(|key| key.subscription != clients[0]);
+    assert_eq!(found(None, 100).await, expected);
 }
 
 /// RR13: a lane's state is stored unless a greater epoch has stored one; read in shard order.

@@ -163,10 +163,15 @@ impl DocumentStore for MongoRepository {
         self.connection.scan("scan_documents", question, read_head)
     }
 
-    fn tombstones(&self, until: Timestamp) -> Scan<'_, DocumentHead> {
-        let old = doc! { "tombstone": true, "updatedAt": { "$lte": record::time(until) } };
+    fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
+        let mut times = doc! { "$lte": record::time(until) };
+        if let Some(after) = after {
+            times.insert("$gt", record::time(after));
+        }
+        let old = doc! { "tombstone": true, "updatedAt": times };
         let found = &self.stored.documents;
-        let question = async move { found.find(old).projection(head()).await };
+        let question =
+            async move { found.find(old).sort(doc! { "updatedAt": 1 }).projection(head()).await };
         self.connection.scan("tombstones", question, read_head)
     }
 

@@ -11,12 +11,12 @@ mod effect;
 mod lanes;
 mod layout;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use flare_core::model::{
-    Applied, DeadLetterId, Epoch, LaneState, Row, RowKey, Spread, SubscriptionId, Timestamp,
-    Version,
+    Applied, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneState, ResourceId, Row, RowKey,
+    Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -100,6 +100,22 @@ impl RowStore for MongoRepository {
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
         let found = self.rows_by_id("rows", &keys).await?;
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    }
+
+    async fn rows_of(
+        &self,
+        documents: Vec<DocumentKey>,
+        after: Option<RowKey>,
+        most: usize,
+    ) -> Result<Vec<Row>> {
+        const OPERATION: &str = "rows_of";
+        let these = of_documents(documents, after.as_ref());
+        if these.is_empty() || most == 0 {
+            return Ok(Vec::new());
+        }
+        let question = self.stored.rows.find(doc! { "$or": these });
+        let question = question.sort(doc! { "_id.url": 1, "_id.subscription": 1 });
+        self.connection.all(OPERATION, question.limit(limit(most)), read_row).await
     }
 
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
@@ -234,6 +250,29 @@ impl RowStore for MongoRepository {
     async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
         self.lane_states(subscription).await
     }
+}
+
+/// Which rows documents have, after one of them: one condition per resource, and one for what is left of
+/// the document that one is of.
+fn of_documents(documents: Vec<DocumentKey>, after: Option<&RowKey>) -> Vec<Document> {
+    let mut urls: BTreeMap<ResourceId, BTreeSet<DocumentUrl>> = BTreeMap::new();
+    let mut these = Vec::new();
+    for DocumentKey { resource, url } in documents {
+        match after {
+            Some(after) if url < after.url => {}
+            Some(after) if url == after.url => these.push(doc! {
+                "resource": record::id(resource.as_bytes()),
+                "_id.url": url.as_str(),
+                "_id.subscription": { "$gt": record::id(after.subscription.as_bytes()) },
+            }),
+            _ => drop(urls.entry(resource).or_default().insert(url)),
+        }
+    }
+    these.extend(urls.into_iter().map(|(resource, urls)| {
+        let urls: Vec<&str> = urls.iter().map(DocumentUrl::as_str).collect();
+        doc! { "resource": record::id(resource.as_bytes()), "_id.url": { "$in": urls } }
+    }));
+    these
 }
 
 impl MongoRepository {

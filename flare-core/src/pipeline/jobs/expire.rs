@@ -1,148 +1,174 @@
 //! Takes the passing of time; gives what has outlived its retention forgotten: details of dead
-//! letters, tombstones that everybody was told of, and their rows. Comes round again and again.
+//! letters, tombstones that everybody was told of, and their rows. Comes round again and again, by
+//! the rows that are there, in turns that leave others theirs.
 
-use std::collections::BTreeMap;
+mod cursor;
 
-use futures::StreamExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use super::held::{Ended, Held, Next};
+use futures::TryStreamExt;
+
+use self::cursor::{Cursor, Pass};
+use super::held::{Ended, Held, Next, TURN};
 use crate::error::Result;
-use crate::model::{ResourceId, RowKey, Timestamp, Version};
-use crate::port::{DocumentHead, Member, RowRemoval};
+use crate::model::{DocumentKey, RowKey, Version};
+use crate::port::{DocumentHead, RowRemoval, Scan};
 
 /// What the job that does this works on; there is one.
 pub(super) const SUBJECT: &str = "retention";
+/// Tombstones that are looked at together; those of one time always are.
+const PAGE: usize = 100;
 
-/// Has a turn at expiry: the whole of a pass.
+/// Has a turn at expiry.
 ///
 /// Tombstones go in two passes. The first removes settled rows; the second, once no spread task of
-/// that time lives any more, the tombstones that still have no row. In between a late task may have
-/// made a row anew, which could never be settled if its document were gone.
+/// that time lives any more, the tombstones that have no row. In between a late task may have made a
+/// row anew, which could never be settled if its document were gone.
 pub(super) async fn expire(held: &mut Held<'_>) -> Result<Next, Ended> {
     let settings = &held.context().settings;
-    if let Some(until) = waiting_for(held.job().cursor.as_deref()) {
-        // Whoever drops out of the second pass starts over with the first: rows that went in this
-        // one have not been gone for long enough.
-        held.keep_at(None).await?;
-        clear(held, until, Pass::Second).await?;
-        return Ok(Next::Later { cursor: None, after: settings.expire_every });
-    }
-    drop_dead_letters(held).await?;
-    let until = held.now() - settings.tombstone_retention;
-    Ok(match clear(held, until, Pass::First).await? {
-        0 => Next::Later { cursor: None, after: settings.expire_every },
-        _ => Next::Later { cursor: Some(cursor(until)), after: settings.task_lifetime },
-    })
-}
-
-fn cursor(until: Timestamp) -> String {
-    until.unix_nanos().to_string()
-}
-
-/// The tombstones a second pass is about; `None` before a first one.
-fn waiting_for(cursor: Option<&str>) -> Option<Timestamp> {
-    cursor?.parse().ok().map(Timestamp::from_unix_nanos)
-}
-
-async fn drop_dead_letters(held: &mut Held<'_>) -> Result<(), Ended> {
-    let context = held.context();
-    let until = held.now() - context.settings.dead_letter_retention;
-    let limit = context.batch_limit();
-    loop {
-        let dropped = context.repository.drop_dead_letters(until, limit).await?;
-        held.keep().await?;
-        if dropped < limit as u64 {
-            return Ok(());
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    First,
-    Second,
-}
-
-/// Goes over all tombstones stored by `until`; tells how many there are.
-async fn clear(held: &mut Held<'_>, until: Timestamp, pass: Pass) -> Result<usize, Ended> {
-    let context = held.context();
-    let mut found = 0;
-    let mut pages = context.repository.tombstones(until).chunks(context.batch_limit());
-    while let Some(page) = pages.next().await {
-        found += page.len();
-        let mut by_resource: BTreeMap<ResourceId, Vec<DocumentHead>> = BTreeMap::new();
-        for tombstone in page {
-            let tombstone = tombstone?;
-            by_resource.entry(tombstone.key.resource).or_default().push(tombstone);
-        }
-        for (resource, tombstones) in by_resource {
-            let bare = clear_rows(held, resource, &tombstones).await?;
-            let bare = tombstones.iter().zip(bare).filter(|(_, bare)| *bare);
-            for (tombstone, _) in bare.filter(|_| pass == Pass::Second) {
-                context.repository.remove_document(&tombstone.key, tombstone.version).await?;
+    let mut cursor = match Cursor::read(held.job().cursor.as_deref()) {
+        Some(cursor) => cursor,
+        None => {
+            let died = held.now() - settings.dead_letter_retention;
+            let repository = &held.context().repository;
+            if !held.drain(|limit| repository.drop_dead_letters(died, limit)).await? {
+                return Ok(Next::GoOn);
             }
+            Cursor::first(held.now() - settings.tombstone_retention)
         }
-        held.keep().await?;
-    }
-    Ok(found)
-}
-
-/// Removes the settled rows of tombstones of one resource; tells of each tombstone whether it had
-/// none at all.
-async fn clear_rows(
-    held: &mut Held<'_>,
-    resource: ResourceId,
-    tombstones: &[DocumentHead],
-) -> Result<Vec<bool>, Ended> {
-    let context = held.context();
-    let limit = context.batch_limit();
-    let mut bare = vec![true; tombstones.len()];
-    let mut rows = Vec::with_capacity(limit);
-    for partition in context.repository.partitions(resource).await? {
-        for member in context.repository.members(resource, partition).await? {
-            for (place, tombstone) in tombstones.iter().enumerate() {
-                rows.push((place, row(&member, tombstone)));
-                if rows.len() == limit {
-                    remove_rows(held, std::mem::take(&mut rows), &mut bare).await?;
+    };
+    let scan = held.context().repository.tombstones(cursor.after, cursor.until);
+    let mut pages = Pages { scan, ahead: None };
+    let mut left = TURN;
+    loop {
+        let page = pages.next().await?;
+        let Some(last) = page.last().map(|tombstone| tombstone.updated_at) else {
+            return Ok(end_of(&cursor, held));
+        };
+        match cursor.pass {
+            Pass::First => {
+                cursor.row = clear_rows(held, page, cursor.row.take(), &mut left).await?;
+                if cursor.row.is_some() {
+                    return Ok(go_on(&cursor));
                 }
             }
+            Pass::Second => remove_bare(held, page, &mut left).await?,
+        }
+        cursor.after = Some(last);
+        if left == 0 {
+            return Ok(go_on(&cursor));
         }
     }
-    remove_rows(held, rows, &mut bare).await?;
-    Ok(bare)
 }
 
-fn row(member: &Member, tombstone: &DocumentHead) -> (RowKey, Version) {
-    (RowKey::new(member.subscription, tombstone.key.url.clone()), tombstone.version)
+/// Others have their turn; then it goes on from here.
+fn go_on(cursor: &Cursor) -> Next {
+    Next::Later { cursor: Some(cursor.to_string()), after: Duration::ZERO }
 }
 
-/// Removes the settled ones of a batch of rows; notes which tombstones had one.
-async fn remove_rows(
+/// What comes after the last tombstone of a pass.
+fn end_of(cursor: &Cursor, held: &Held<'_>) -> Next {
+    let settings = &held.context().settings;
+    match cursor.pass {
+        Pass::First if cursor.after.is_some() => {
+            let second = Cursor::second(cursor.until).to_string();
+            Next::Later { cursor: Some(second), after: settings.task_lifetime }
+        }
+        _ => Next::Later { cursor: None, after: settings.expire_every },
+    }
+}
+
+/// Tombstones, earliest first.
+struct Pages<'a> {
+    scan: Scan<'a, DocumentHead>,
+    /// Read already, and of the next page.
+    ahead: Option<DocumentHead>,
+}
+
+impl Pages<'_> {
+    /// The next ones, and all that are as old as the last of them.
+    async fn next(&mut self) -> Result<Vec<DocumentHead>> {
+        let mut page: Vec<DocumentHead> = self.ahead.take().into_iter().collect();
+        while let Some(next) = self.scan.try_next().await? {
+            let as_old = page.last().is_some_and(|last| last.updated_at == next.updated_at);
+            if page.len() >= PAGE && !as_old {
+                self.ahead = Some(next);
+                break;
+            }
+            page.push(next);
+        }
+        Ok(page)
+    }
+}
+
+/// Removes the settled rows of tombstones, after one of them; gives where to go on if the turn ends
+/// before they do.
+async fn clear_rows(
     held: &mut Held<'_>,
-    rows: Vec<(usize, (RowKey, Version))>,
-    bare: &mut [bool],
-) -> Result<(), Ended> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (places, rows): (Vec<usize>, Vec<_>) = rows.into_iter().unzip();
-    let removals = held.context().repository.remove_settled_rows(rows).await;
-    for (place, removal) in places.into_iter().zip(removals) {
-        bare[place] &= removal? == RowRemoval::Missing;
-    }
-    held.keep().await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_second_pass_has_a_cursor() {
-        let until = Timestamp::from_unix_millis(-5);
-        assert_eq!(waiting_for(Some(&cursor(until))), Some(until));
-        for first in [None, Some(""), Some("of another version")] {
-            assert_eq!(waiting_for(first), None);
+    mut tombstones: Vec<DocumentHead>,
+    mut after: Option<RowKey>,
+    left: &mut usize,
+) -> Result<Option<RowKey>, Ended> {
+    let context = held.context();
+    let limit = context.batch_limit();
+    // In the order of their rows, so that one row tells which of them are done with.
+    tombstones.sort_by(|a, b| a.key.url.cmp(&b.key.url));
+    let versions: BTreeMap<&DocumentKey, Version> =
+        tombstones.iter().map(|tombstone| (&tombstone.key, tombstone.version)).collect();
+    for tombstones in tombstones.chunks(limit) {
+        let keys: Vec<DocumentKey> = tombstones.iter().map(|it| it.key.clone()).collect();
+        loop {
+            let rows = context.repository.rows_of(keys.clone(), after.clone(), limit).await?;
+            let last = rows.last().map(|row| row.key.clone()).filter(|_| rows.len() == limit);
+            let old = rows.into_iter().filter_map(|row| {
+                let version = versions.get(&row.document)?;
+                Some((row.key, *version))
+            });
+            let old: Vec<(RowKey, Version)> = old.collect();
+            if !old.is_empty() {
+                let removals = context.repository.remove_settled_rows(old).await;
+                removals.into_iter().collect::<Result<Vec<RowRemoval>>>()?;
+            }
+            held.keep().await?;
+            *left = left.saturating_sub(1);
+            match last {
+                Some(last) if *left == 0 => return Ok(Some(last)),
+                Some(last) => after = Some(last),
+                None => break,
+            }
         }
     }
+    Ok(None)
+}
+
+/// Removes those of these tombstones that have no row at all.
+async fn remove_bare(
+    held: &mut Held<'_>,
+    tombstones: Vec<DocumentHead>,
+    left: &mut usize,
+) -> Result<(), Ended> {
+    let context = held.context();
+    let limit = context.batch_limit();
+    for tombstones in tombstones.chunks(limit) {
+        let mut bare: BTreeSet<DocumentKey> = tombstones.iter().map(|it| it.key.clone()).collect();
+        loop {
+            let rows = context.repository.rows_of(bare.iter().cloned().collect(), None, limit);
+            let rows = rows.await?;
+            for row in &rows {
+                bare.remove(&row.document);
+            }
+            held.keep().await?;
+            *left = left.saturating_sub(1);
+            // A full answer may be about the first of them alone.
+            if rows.len() < limit {
+                break;
+            }
+        }
+        for tombstone in tombstones.iter().filter(|tombstone| bare.contains(&tombstone.key)) {
+            context.repository.remove_document(&tombstone.key, tombstone.version).await?;
+        }
+        held.keep().await?;
+    }
+    Ok(())
 }

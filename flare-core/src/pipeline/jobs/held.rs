@@ -12,7 +12,7 @@ use crate::pipeline::context::Context;
 /// How long a job is its taker's without a word; far beyond what one batch takes.
 const CLAIM: Duration = Duration::from_secs(60);
 /// Batches in one turn at a job, so that a long one does not keep the others waiting.
-const TURN: usize = 50;
+pub(super) const TURN: usize = 50;
 /// The cursor of a job that waits for, or makes, its second pass.
 const AGAIN: &str = "again";
 

@@ -37,7 +37,8 @@ use crate::port::Scan;
 /// - **RD9** `remove_document` removes only the very version named, and only once dispatched.
 /// - **RD10** `scan_documents` gives every live document of the resource in an order of the
 ///   store's own that never changes, so that a scan after any URL it gave goes on where that one
-///   stood; `tombstones` gives every gone and dispatched one stored at or before the time named.
+///   stood; `tombstones` gives every gone and dispatched one stored after the one time named and at
+///   or before the other, earliest first.
 /// - **RD11** `remove_documents` removes up to `limit` documents of a resource, whatever their
 ///   state, and says how many; zero means that none is left.
 /// - **RD12** A store that is full refuses with [`ErrorKind::Busy`](crate::ErrorKind::Busy), a
@@ -81,8 +82,8 @@ pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
         after: Option<DocumentUrl>,
     ) -> Scan<'_, DocumentHead>;
 
-    /// Finds dispatched tombstones that were stored at or before `until`.
-    fn tombstones(&self, until: Timestamp) -> Scan<'_, DocumentHead>;
+    /// Finds dispatched tombstones that were stored after `after`, or ever, and at or before `until`.
+    fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead>;
 
     /// Removes a document that is still at this version; tells whether it did.
     async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool>;

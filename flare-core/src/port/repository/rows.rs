@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    Applied, BucketRange, ClaimEffect, ClaimId, DeadLetterId, Epoch, LaneState, Row, RowEffect,
-    RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Applied, BucketRange, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, LaneState, Row,
+    RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use crate::port::{Listing, Page, Scan};
 
@@ -47,6 +47,9 @@ use crate::port::{Listing, Page, Scan};
 ///   has stored one, and only for a subscription that is there: of one that is not, the answer is
 ///   [`Applied::Missing`]. `lanes` gives those of a subscription in shard order.
 /// - **RR14** `rows` reads rows by key, one answer per key, as last written.
+/// - **RR15** `rows_of` gives up to `limit` rows of these documents, whosever they are, by URL and then
+///   by subscription, after the one named: every row whose spread returned before the call. Its cost
+///   grows with the documents named and the rows they have, not with the subscriptions there are.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// Draws a new epoch.
@@ -57,6 +60,14 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads rows.
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>>;
+
+    /// Reads the rows of documents, of all subscriptions; fewer than `limit` are the last.
+    async fn rows_of(
+        &self,
+        documents: Vec<DocumentKey>,
+        after: Option<RowKey>,
+        limit: usize,
+    ) -> Result<Vec<Row>>;
 
     /// Reads what is pending.
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row>;

@@ -11,7 +11,7 @@ use flare_core::port::{
 use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::{BrokenRepository, Fault, first, one_more};
+use super::{BrokenRepository, Fault, changed, first, one_more};
 
 #[async_trait]
 impl DocumentStore for BrokenRepository {
@@ -123,9 +123,13 @@ impl DocumentStore for BrokenRepository {
         stream::once(again).try_flatten().chain(scan).boxed()
     }
 
-    fn tombstones(&self, until: Timestamp) -> Scan<'_, DocumentHead> {
+    fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
         let until = if self.has(Fault::TombstonesTooYoung) { Timestamp::MAX } else { until };
-        self.inner.tombstones(until)
+        let found = self.inner.tombstones(after, until);
+        match self.has(Fault::TombstonesLatestFirst) {
+            true => changed(found, |heads| heads.reverse()),
+            false => found,
+        }
     }
 
     async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool> {

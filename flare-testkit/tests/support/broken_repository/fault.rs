@@ -44,7 +44,7 @@ faults! {
     "rd7": MarksWhateverIsStored;
     "rd8": FindsWhatIsTooYoung, UndispatchedMiscounted;
     "rd9": RemovesUndispatched, RemovesAnyVersion;
-    "rd10": ScanRepeatsTheLast, TombstonesTooYoung;
+    "rd10": ScanRepeatsTheLast, TombstonesTooYoung, TombstonesLatestFirst;
     "rd11": RemovesOneDocumentMore;
     "rd12": TooLargeSaysBusy;
     "rd13": DeletesLoseTheirTrace;
@@ -64,6 +64,7 @@ faults! {
     "rr12": RemovesOneRowMore, KeptSaysRemoved, RemovesNewerRows;
     "rr13": LaneFenceIgnored, LanesOutOfOrder, LanesOfNobodySayDone;
     "rr14": RowsComeSorted;
+    "rr15": RowsOfRepeatTheLast, RowsOfAnotherResource, OneRowOfADocumentMore;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;

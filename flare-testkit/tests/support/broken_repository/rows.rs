@@ -1,12 +1,12 @@
-//! Breaks RR1 to RR14.
+//! Breaks RR1 to RR15.
 
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{
-    Applied, BucketRange, ClaimEffect, DeadLetterId, Epoch, Generation, LaneState, Present, Row,
-    RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Applied, BucketRange, ClaimEffect, DeadLetterId, DocumentKey, Epoch, Generation, LaneState,
+    Present, ResourceId, Row, RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -236,6 +236,25 @@ impl RowStore for BrokenRepository {
             answer => answer,
         });
         answers.collect()
+    }
+
+    async fn rows_of(
+        &self,
+        documents: Vec<DocumentKey>,
+        after: Option<RowKey>,
+        limit: usize,
+    ) -> Result<Vec<Row>> {
+        let limit = one_more(limit, self.has(Fault::OneRowOfADocumentMore));
+        let mut rows = self.inner.rows_of(documents, after.clone(), limit).await?;
+        if let Some(last) = after.filter(|_| self.has(Fault::RowsOfRepeatTheLast)) {
+            let last = first(self.inner.rows(vec![last]).await)?;
+            rows.splice(0..0, last);
+            rows.truncate(limit);
+        }
+        if let Some(row) = rows.last_mut().filter(|_| self.has(Fault::RowsOfAnotherResource)) {
+            row.document.resource = ResourceId::from_bytes([0; 16]);
+        }
+        Ok(rows)
     }
 
     async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>> {
