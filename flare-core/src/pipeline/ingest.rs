@@ -11,7 +11,7 @@ use tracing::warn;
 use super::batch::batches;
 use super::context::Context;
 use super::meter;
-use super::moves::{self, Move, OverlappingDelete};
+use super::moves::{self, OverlappingDelete, Written};
 use super::stage::chain;
 use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
@@ -102,47 +102,22 @@ impl Ingest {
         answers.into_iter().map(answer).collect()
     }
 
-    /// Stores one batch, each write under its place; adds what is to be announced. A document that
-    /// moved is announced once it is gone where it came from: if that fails, so does its put, and
-    /// the reconciler finishes what is noted.
+    /// Stores one batch, each write under its place; adds what is to be announced.
     async fn write(
         &self,
         batch: Vec<(usize, IngestWrite)>,
         changed: &mut Vec<Announced>,
     ) -> Vec<(usize, Result<WriteOutcome>)> {
-        let about = |(place, IngestWrite { write, unfinished }): &(usize, IngestWrite)| {
-            (*place, write.key.clone(), write.moved_from, *unfinished, write.trace.clone())
-        };
-        let about: Vec<_> = batch.iter().map(about).collect();
-        let writes = batch.into_iter().map(|(_, it)| it.write).collect();
+        let mut places = Vec::with_capacity(batch.len());
+        let (mut written, mut writes) = (Vec::new(), Vec::with_capacity(batch.len()));
+        for (place, IngestWrite { write, unfinished }) in batch {
+            places.push(place);
+            written.push(Written::new(&write, unfinished));
+            writes.push(write);
+        }
         let outcomes = self.context.repository.write_documents(writes).await;
-        let mut answers = Vec::with_capacity(about.len());
-        let (mut moving, mut waiting) = (Vec::new(), Vec::new());
-        for ((place, key, noted, unfinished, trace), outcome) in about.into_iter().zip(outcomes) {
-            if let Ok(outcome) = &outcome {
-                let noted = noted.filter(|_| outcome.change.notifies());
-                let announced = to_announce(key.clone(), outcome);
-                match noted.or(unfinished) {
-                    None => changed.extend(announced),
-                    Some(from) => {
-                        moving.push(Move { url: key.url, from, trace });
-                        waiting.push((answers.len(), announced));
-                    }
-                }
-            }
-            answers.push((place, outcome));
-        }
-        if moving.is_empty() {
-            return answers;
-        }
-        let left = moves::finish(&self.context, moving).await;
-        for ((answer, announced), left) in waiting.into_iter().zip(left) {
-            match left {
-                Ok(left) => changed.extend(left.into_iter().chain(announced)),
-                Err(error) => answers[answer].1 = Err(error),
-            }
-        }
-        answers
+        let outcomes = moves::conclude(&self.context, written, outcomes, changed).await;
+        places.into_iter().zip(outcomes).collect()
     }
 
     /// What is to be done for each change, or why nothing is: all are matched together, and each

@@ -41,6 +41,85 @@ pub(crate) async fn finish(context: &Context, moves: Vec<Move>) -> Vec<Result<Op
     answers
 }
 
+/// A write to the most specific resource, and what is known of the document's moves.
+#[derive(Debug)]
+pub(crate) struct Written {
+    key: DocumentKey,
+    /// Where this write says that the document came from.
+    noted: Option<MovedFrom>,
+    /// Where the document came from before, unless that is done.
+    unfinished: Option<MovedFrom>,
+    trace: Option<TraceContext>,
+}
+
+impl Written {
+    pub(crate) fn new(write: &DocumentWrite, unfinished: Option<MovedFrom>) -> Self {
+        let DocumentWrite { key, trace, moved_from, .. } = write;
+        Self { key: key.clone(), noted: *moved_from, unfinished, trace: trace.clone() }
+    }
+
+    fn moves(&self) -> impl Iterator<Item = Move> {
+        let other = self.unfinished.filter(|from| Some(*from) != self.noted);
+        let moved = |from| Move { url: self.key.url.clone(), from, trace: self.trace.clone() };
+        self.noted.into_iter().chain(other).map(moved)
+    }
+}
+
+/// Finishes the moves of documents that were written; gives the outcomes, and adds what is to be
+/// announced. A document that moved is announced once it is gone where it came from: if that
+/// fails, so does its write, and the reconciler finishes what is noted.
+pub(crate) async fn conclude(
+    context: &Context,
+    mut written: Vec<Written>,
+    mut outcomes: Vec<Result<WriteOutcome>>,
+    changed: &mut Vec<Announced>,
+) -> Vec<Result<WriteOutcome>> {
+    let places = written.iter().zip(&outcomes).enumerate();
+    let stored_nothing = |outcome: &WriteOutcome| !outcome.change.notifies();
+    let overtaken: Vec<usize> = places
+        .filter(|(_, (it, outcome))| {
+            it.noted.is_some() && outcome.as_ref().is_ok_and(stored_nothing)
+        })
+        .map(|(place, _)| place)
+        .collect();
+    // Another put was faster, and stored a note of its own or none; its caller may have died.
+    if !overtaken.is_empty() {
+        let keys = overtaken.iter().map(|place| written[*place].key.clone()).collect();
+        let noted: Result<Vec<Option<MovedFrom>>> =
+            context.repository.document_heads(keys).await.map(|heads| {
+                heads.into_iter().map(|head| head.and_then(|head| head.moved_from)).collect()
+            });
+        match noted {
+            Ok(noted) => {
+                for (place, noted) in overtaken.into_iter().zip(noted) {
+                    (written[place].noted, written[place].unfinished) = (None, noted);
+                }
+            }
+            Err(error) => {
+                overtaken.into_iter().for_each(|place| outcomes[place] = Err(error.clone()));
+            }
+        }
+    }
+    let (mut places, mut moves) = (Vec::new(), Vec::new());
+    for (place, (it, outcome)) in written.iter().zip(&outcomes).enumerate() {
+        for moved in it.moves().filter(|_| outcome.is_ok()) {
+            places.push(place);
+            moves.push(moved);
+        }
+    }
+    for (place, left) in places.into_iter().zip(finish(context, moves).await) {
+        match left {
+            Ok(left) => changed.extend(left),
+            Err(error) => outcomes[place] = Err(error),
+        }
+    }
+    let announced = |(it, outcome): (Written, &Result<WriteOutcome>)| {
+        to_announce(it.key, outcome.as_ref().ok()?)
+    };
+    changed.extend(written.into_iter().zip(&outcomes).filter_map(announced));
+    outcomes
+}
+
 /// What of the undispatched documents that were found may be announced, with what that makes gone: a
 /// document that moved only once it is gone where it came from.
 pub(crate) async fn finish_found(context: &Context, found: Vec<Undispatched>) -> Vec<Announced> {

@@ -10,7 +10,9 @@
 //! # Who may meet whom
 //! Only the write to one record is atomic, so between two of them anything may happen.
 //! - *Two puts.* Both see the document live in the former resource and both note it; one of them is
-//!   *created*, both make the former one gone, which the first of them does.
+//!   *created*, both make the former one gone, which the first of them does. One that stores nothing,
+//!   because the other was faster with the same or a newer revision, reads the note that is stored
+//!   and finishes that move: whoever stored it may have died.
 //! - *A put and a delete.* The delete that looked before the put was written finds the document where
 //!   it was, and comes before the put. If the put has made it gone there meanwhile, the delete looks
 //!   again and comes after it. One that looks between the two writes of a move sees both live; the

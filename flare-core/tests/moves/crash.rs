@@ -48,6 +48,33 @@ async fn a_put_that_died_half_way_is_found_and_deleted() {
     assert!(half_way > 0, "no crash fell between the two writes");
 }
 
+/// A second put that looked before the first one was written, and was written after it had died:
+/// what it finds unchanged is half moved.
+#[tokio::test]
+async fn a_put_that_meets_one_that_died_finishes_its_move() {
+    let before = [Act::Create(WIDE), Act::Put(1), Act::Create(NARROW)];
+    let done = Model::after(&[&before[..], &[Act::Put(2)]].concat());
+    for later in 0..6 {
+        for step in 0..STEPS {
+            let overlapping = Overlapping::after(&before).await;
+            let seen = overlapping.model().await;
+            let put =
+                |flare, seen| tokio::spawn(async move { change(&flare, seen, Act::Put(2)).await });
+            let first = put(overlapping.slow(), seen.clone());
+            overlapping.world.pass(CALL / 4 * later).await;
+            let second = put(overlapping.slow(), seen);
+            overlapping.world.pass(CALL / 2 * step).await;
+            first.abort();
+            let _ = first.await;
+            overlapping.world.in_time(second).await.unwrap();
+            let live = overlapping.model().await.live();
+            assert_eq!(live, done.live(), "when it was answered, {later}, {step}");
+            overlapping.world.settled().await;
+            assert_eq!(overlapping.model().await, done, "{later}, {step}");
+        }
+    }
+}
+
 /// Starts the act on a slow store and drops it so many half calls later.
 async fn abort(overlapping: &Overlapping, act: Act, step: u32) {
     let (flare, seen) = (overlapping.slow(), overlapping.model().await);
