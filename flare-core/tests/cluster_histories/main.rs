@@ -28,6 +28,8 @@ mod plan;
 #[path = "../histories/pool.rs"]
 mod pool;
 mod runs;
+#[path = "../histories/shift.rs"]
+mod shift;
 #[path = "../cluster/stores.rs"]
 mod stores;
 
@@ -40,5 +42,13 @@ const BROKEN_ONCE: [u64; 1] = [24_076];
 
 #[test]
 fn every_history_of_a_cluster_keeps_its_promises() {
-    pool::live_all(HISTORIES, &BROKEN_ONCE, "cluster_histories", history::run);
+    pool::live_all(HISTORIES, &BROKEN_ONCE, "cluster_histories every", history::run);
+}
+
+/// Those in which a more specific resource takes documents over, in an ordinary run.
+const OVERLAPPING: u64 = 500;
+
+#[test]
+fn documents_that_move_in_a_cluster_keep_their_promises() {
+    pool::live_all(OVERLAPPING, &[], "cluster_histories move", history::run_overlapping);
 }

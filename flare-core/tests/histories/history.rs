@@ -8,7 +8,7 @@ use std::time::Duration;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::{
-    DocumentChange, DocumentKey, DocumentUrl, Epoch, NewResource, Resource, RowKey, SubscriptionId,
+    DocumentChange, DocumentUrl, Epoch, NewResource, Resource, ResourceId, RowKey, SubscriptionId,
     Timestamp, Version,
 };
 use flare_core::port::{Clock, DocumentStore, Queue, QueueName, ResourceStore, RowStore};
@@ -18,6 +18,7 @@ use futures::StreamExt;
 use crate::client::{Clients, Versions};
 use crate::plan::Plan;
 use crate::runs::{Runs, block_on, build};
+use crate::shift::{NARROW, Shifts, WIDE};
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
 pub(crate) const TURNS: u32 = 40;
@@ -29,18 +30,31 @@ const REST: Duration = Duration::from_secs(600);
 
 /// Lives one history; panics if it breaks a promise.
 pub(crate) fn run(seed: u64, log: bool) {
+    live(History::new(seed, log));
+}
+
+/// The same, with a more specific resource that comes and goes.
+pub(crate) fn run_overlapping(seed: u64, log: bool) {
+    let mut history = History::new(seed, log);
+    history.shifts = Some(Shifts::of(&history));
+    live(history);
+}
+
+fn live(mut history: History) {
     block_on(async {
-        let mut history = History::new(seed, log);
         history.live().await;
         history.rest().await;
         history.check().await;
+        history.check_shifts().await;
     });
 }
 
 /// What is known of a subscription.
 pub(crate) struct Known {
     /// What was stored of each document before its creation returned.
-    before: Versions,
+    pub(crate) before: Versions,
+    /// The resource it is told of.
+    pub(crate) resource: ResourceId,
     /// The number of its client, and how often somebody wanted to replace it.
     pub(crate) number: u32,
     pub(crate) replacements: u32,
@@ -66,10 +80,12 @@ pub(crate) struct History {
     /// Documents somebody wanted to delete: they may be forgotten.
     forgettable: BTreeSet<String>,
     /// The newest version of each document that was accepted.
-    accepted: BTreeMap<String, Version>,
+    accepted: BTreeMap<(ResourceId, String), Version>,
     revision: i64,
     /// How far each row was when it was last looked at.
     rows: BTreeMap<RowKey, (Epoch, Option<Version>)>,
+    /// The more specific resource that comes and goes, if there is any.
+    pub(crate) shifts: Option<Shifts>,
 }
 
 impl History {
@@ -108,6 +124,7 @@ impl History {
             accepted: BTreeMap::new(),
             revision: 0,
             rows: BTreeMap::new(),
+            shifts: None,
         }
     }
 
@@ -133,6 +150,7 @@ impl History {
                     self.pass(Duration::from_millis(millis)).await;
                 }
             }
+            self.shift().await;
             let turns = self.random.u32(..TURNS);
             self.turns(turns).await;
             self.look().await;
@@ -168,7 +186,8 @@ impl History {
 
     async fn create_resource(&mut self) {
         for _ in 0..100 {
-            let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
+            let endpoint = if self.shifts.is_some() { WIDE } else { NARROW };
+            let new = NewResource::new(endpoint).change_field("rev");
             let flare = self.flare.clone();
             let created = self.in_time(flare.create_resource(new)).await;
             // An error may come after the effect: then it is there, under an id we do not know.
@@ -186,11 +205,11 @@ impl History {
         panic!("no resource could be created");
     }
 
-    fn url(&mut self) -> String {
+    pub(crate) fn url(&mut self) -> String {
         format!("http://api.example/docs/{}", self.random.u32(..self.plan.documents))
     }
 
-    fn next_revision(&mut self) -> i64 {
+    pub(crate) fn next_revision(&mut self) -> i64 {
         match self.random.u8(..8) {
             // What a forgotten tombstone held back is news again.
             0 | 1 if self.plan.retention => {
@@ -209,10 +228,12 @@ impl History {
     async fn put(&mut self) {
         let (url, revision) = (self.url(), self.next_revision());
         let flare = self.flare.clone();
+        let matching = self.matching(&url).await;
         let put = flare.put_json(&url, format!("{{\"rev\":{revision}}}"));
         let answer = self.in_time(put).await;
         self.note(format_args!("put {url} {revision}: {answer:?}"));
-        self.accept(url, Version::live(revision.into()), answer);
+        self.check_place(&url, &matching, &answer, false).await;
+        self.accept(url, Version::live(revision.into()), answer, &matching).await;
     }
 
     async fn put_many(&mut self) {
@@ -221,10 +242,12 @@ impl History {
             (0..count).map(|_| (self.url(), self.next_revision())).collect();
         let documents = many.iter().map(|(url, rev)| (url.clone(), format!("{{\"rev\":{rev}}}")));
         let flare = self.flare.clone();
+        let matching = self.matching(&many[0].0).await;
         let answers = self.in_time(flare.put_documents(documents)).await;
         self.note(format_args!("put {many:?}: {answers:?}"));
         for ((url, revision), answer) in many.into_iter().zip(answers) {
-            self.accept(url, Version::live(revision.into()), answer);
+            self.check_place(&url, &matching, &answer, false).await;
+            self.accept(url, Version::live(revision.into()), answer, &matching).await;
         }
     }
 
@@ -233,23 +256,34 @@ impl History {
         let named = self.random.bool().then(|| self.next_revision());
         let shown = named.map(|revision| revision.to_string());
         let flare = self.flare.clone();
+        let matching = self.matching(&url).await;
+        let live = self.live_in(&url).await;
+        let live = matching.iter().find(|resource| live.contains_key(resource)).copied();
         let answer = self.in_time(flare.delete_document(&url, shown.as_deref())).await;
         self.note(format_args!("delete {url} {named:?}: {answer:?}"));
         self.forgettable.insert(url.clone());
+        self.check_place(&url, &matching, &answer, true).await;
         if let Some(revision) = named {
-            self.accept(url, Version::gone(revision.into()), answer);
+            // Where it was live, or would have been stored.
+            let place = live.or(matching.first().copied());
+            let place: Vec<ResourceId> = place.into_iter().collect();
+            self.accept(url, Version::gone(revision.into()), answer, &place).await;
         }
     }
 
-    fn accept(
+    /// Notes what was accepted, of the most specific resource that matched.
+    async fn accept(
         &mut self,
         url: String,
         version: Version,
         answer: flare_core::Result<DocumentChange>,
+        matching: &[ResourceId],
     ) {
+        // A deletion of a resource that was left half-way may have been concluded meanwhile.
+        let same = self.shifts.is_none() || self.matching(&url).await.contains(&matching[0]);
         let changed = answer.is_ok_and(DocumentChange::notifies);
-        if changed {
-            let newest = self.accepted.entry(url).or_insert(version);
+        if let Some(resource) = matching.first().filter(|_| changed && same) {
+            let newest = self.accepted.entry((*resource, url)).or_insert(version);
             *newest = (*newest).max(version);
         }
     }
@@ -266,7 +300,7 @@ impl History {
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
         if let Ok(subscription) = created {
             let before = self.documents().await;
-            let known = Known { before, number, replacements: 0 };
+            let known = Known { before, number, replacements: 0, resource: resource.id };
             self.subscriptions.insert(subscription.id, known);
         }
     }
@@ -289,14 +323,10 @@ impl History {
     }
 
     pub(crate) async fn documents(&self) -> Versions {
-        let Some(resource) = &self.resource else { return Versions::new() };
-        let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
-        let keys: Vec<DocumentKey> = urls
-            .map(|url| DocumentKey::new(resource.id, DocumentUrl::parse(&url).unwrap()))
-            .collect();
-        let found = self.memory.repository().documents(keys).await.unwrap();
-        let found = found.into_iter().flatten();
-        found.map(|document| (document.key.url.to_string(), document.version)).collect()
+        match &self.resource {
+            Some(resource) => self.documents_of(resource.id).await,
+            None => Versions::new(),
+        }
     }
 
     /// Lets as much time pass as something takes.
@@ -340,6 +370,7 @@ impl History {
         self.clients.sender_crashed();
         self.start();
         self.put_right().await;
+        self.finish_drops().await;
         self.come_to_rest().await;
         if self.random.bool() {
             self.replay_everything().await;
@@ -372,17 +403,22 @@ impl History {
         let violations = self.clients.violations();
         assert!(violations.is_empty(), "history {seed}: {violations:#?}");
 
-        let documents = self.documents().await;
-        for (url, accepted) in &self.accepted {
-            let stored = documents.get(url);
-            let forgotten = self.plan.retention && self.forgettable.contains(url);
+        for ((resource, url), accepted) in &self.accepted {
+            if !self.matching(url).await.contains(resource) {
+                // It was deleted with its resource.
+                continue;
+            }
+            let stored = self.documents_of(*resource).await.get(url).copied();
+            // What moved is gone where it was.
+            let forgettable = self.shifts.is_some() || self.forgettable.contains(url);
+            let forgotten = self.plan.retention && forgettable;
             assert!(
-                stored >= Some(accepted) || stored.is_none() && forgotten,
+                stored >= Some(*accepted) || stored.is_none() && forgotten,
                 "history {seed}: P1: {url} {accepted} is lost: {stored:?}"
             );
         }
         for (subscription, known) in &self.subscriptions {
-            for (url, newest) in &documents {
+            for (url, newest) in &self.documents_of(known.resource).await {
                 if known.before.get(url) != Some(newest) {
                     self.check_client(*subscription, url, *newest).await;
                 }

@@ -18,6 +18,7 @@ mod meddle;
 mod plan;
 mod pool;
 mod runs;
+mod shift;
 
 /// Histories in an ordinary run.
 const HISTORIES: u64 = 10_000;
@@ -30,5 +31,13 @@ const BROKEN_ONCE: [u64; 12] = [
 
 #[test]
 fn every_history_keeps_its_promises() {
-    pool::live_all(HISTORIES, &BROKEN_ONCE, "histories", history::run);
+    pool::live_all(HISTORIES, &BROKEN_ONCE, "histories every", history::run);
+}
+
+/// Those in which a more specific resource takes documents over, in an ordinary run.
+const OVERLAPPING: u64 = 2_000;
+
+#[test]
+fn documents_that_move_keep_their_promises() {
+    pool::live_all(OVERLAPPING, &[], "histories move", history::run_overlapping);
 }

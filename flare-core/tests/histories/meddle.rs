@@ -9,6 +9,7 @@ use flare_core::port::{Page, QueueName, RowStore, SubscriptionStore};
 
 use futures::StreamExt;
 
+use crate::client::Versions;
 use crate::history::History;
 use crate::plan::TASK_LIFETIME;
 use crate::runs::Runs;
@@ -37,7 +38,15 @@ impl History {
         let paused = self.in_time(flare.pause(&id)).await;
         self.note(format_args!("pause {id}: {:?}", paused.as_ref().map(|it| it.status)));
         if paused.is_ok() {
-            self.clients.hold(id, self.documents().await);
+            self.clients.hold(id, self.seen_by(id).await);
+        }
+    }
+
+    /// What its resource stores.
+    async fn seen_by(&self, id: SubscriptionId) -> Versions {
+        match self.subscriptions.get(&id) {
+            Some(known) => self.documents_of(known.resource).await,
+            None => self.documents().await,
         }
     }
 
@@ -59,7 +68,7 @@ impl History {
         let replaced = self.in_time(flare.replace_subscription(&id, spec)).await;
         self.note(format_args!("replace {id} with {lanes} lanes: {:?}", replaced.as_ref().err()));
         if replaced.is_ok() {
-            self.clients.replaced(id, replacement, self.documents().await);
+            self.clients.replaced(id, replacement, self.seen_by(id).await);
         }
     }
 
@@ -86,10 +95,11 @@ impl History {
         let deleted = self.in_time(flare.delete_subscription(&id)).await;
         self.note(format_args!("delete {id}: {deleted:?}"));
         // Whether or not it happened: somebody wants it.
+        let seen = self.seen_by(id).await;
         self.subscriptions.remove(&id);
         self.deleted.insert(id);
         if deleted.is_ok() {
-            self.clients.hold(id, self.documents().await);
+            self.clients.hold(id, seen);
         }
     }
 
