@@ -4,6 +4,7 @@
 mod bytes;
 mod clients;
 mod finding;
+mod names;
 mod places;
 
 pub use clients::Clients;
@@ -33,7 +34,7 @@ pub struct Run {
 }
 
 /// All runs, in the order in which they are made.
-pub const RUNS: &[Run] = &[bytes::RUN, places::RUN];
+pub const RUNS: &[Run] = &[bytes::RUN, places::RUN, names::RUN];
 
 /// Makes the runs named, or all; tells whether every finding holds.
 pub fn attack(args: &[&str]) -> Result<bool> {

@@ -2,6 +2,7 @@
 //! Checks nothing: `HttpDelivery::new` does, and names the field.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -26,6 +27,7 @@ pub struct HttpConfig {
     pub(super) identity_pem: Option<SecretString>,
     pub(super) proxy: Option<SecretString>,
     pub(super) guard: Guard,
+    pub(super) name_servers: Vec<SocketAddr>,
     pub(super) connect_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) idle_per_host: usize,
@@ -34,14 +36,15 @@ pub struct HttpConfig {
 }
 
 impl HttpConfig {
-    /// The defaults: public addresses only, the system's root certificates, no proxy, 5 s to
-    /// connect, 1024 idle connections per host for 30 s, excerpts of at most 64 KiB.
+    /// The defaults: public addresses only, the system's root certificates and name servers, no
+    /// proxy, 5 s to connect, 1024 idle connections per host for 30 s, excerpts of at most 64 KiB.
     pub fn new() -> Self {
         Self {
             roots_pem: None,
             identity_pem: None,
             proxy: None,
             guard: Guard::default(),
+            name_servers: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30),
             idle_per_host: 1_024,
@@ -78,6 +81,14 @@ impl HttpConfig {
     #[must_use]
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = guard;
+        self
+    }
+
+    /// The DNS servers to ask for names, instead of those of the machine (`/etc/resolv.conf`). The
+    /// hosts file and the machine's search domains count all the same.
+    #[must_use]
+    pub fn name_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.name_servers = servers.into_iter().collect();
         self
     }
 
@@ -133,6 +144,7 @@ impl fmt::Debug for HttpConfig {
             .field("identity_pem", &hidden(&self.identity_pem))
             .field("proxy", &hidden(&self.proxy))
             .field("guard", &self.guard)
+            .field("name_servers", &self.name_servers)
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("idle_per_host", &self.idle_per_host)

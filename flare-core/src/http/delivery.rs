@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use reqwest::Client;
 
+use super::names::{Names, is_localhost};
 use super::request::{Prepared, TargetHost, prepare};
-use super::{Guard, HttpConfig, Resolver, SystemResolver, answer, client, deadline, failure};
+use super::{Guard, HttpConfig, Resolver, answer, client, deadline, failure};
 use crate::error::Error;
 use crate::model::duration::format_duration;
 use crate::port::{Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind};
@@ -24,15 +25,18 @@ pub struct HttpDelivery {
 }
 
 impl HttpDelivery {
-    /// Checks the settings and reads the system's root certificates; connects to nobody.
+    /// Checks the settings and reads the system's root certificates and how it looks names up;
+    /// connects to nobody.
     ///
     /// The error names the setting that is wrong.
     pub fn new(config: HttpConfig, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        Self::with_resolver(config, clock, Arc::new(SystemResolver))
+        let names = Arc::new(Names::new(&config, Arc::clone(&clock)));
+        Self::with_resolver(config, clock, names)
     }
 
-    /// As [`new`](Self::new), with another way of looking names up. Its answers pass the guard like
-    /// the system's.
+    /// As [`new`](Self::new), with another way of looking names up, such as
+    /// [`SystemResolver`](super::SystemResolver). Its answers pass the guard like the others; what
+    /// it remembers, and how many look-ups it makes at a time, is its own affair.
     pub fn with_resolver(
         config: HttpConfig,
         clock: Arc<dyn Clock>,
@@ -89,13 +93,6 @@ fn judge(guard: &Guard, host: &TargetHost, behind_proxy: bool) -> Result<(), Str
         }
         TargetHost::Name(_) => Ok(()),
     }
-}
-
-/// `localhost` and everything below it (RFC 6761).
-fn is_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let last = name.rsplit('.').next().unwrap_or(name);
-    last.eq_ignore_ascii_case("localhost")
 }
 
 #[async_trait]

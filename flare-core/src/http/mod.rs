@@ -19,9 +19,9 @@
 //! connects to publicly routable addresses only: loopback, private, link-local, shared, reserved,
 //! documentation and multicast networks, and the metadata services of clouds, are refused.
 //!
-//! - It judges the address that is really dialled. A name is looked up once per connection, and
-//!   what passes the guard is what is dialled, so a name that resolves differently a moment later
-//!   gains nothing. A literal address is judged as it will be dialled, however it was written
+//! - It judges the address that is really dialled. The addresses of a name are judged anew for each
+//!   connection, whether they were just looked up or are remembered, and what passes the guard is
+//!   what is dialled, so a name that resolves differently a moment later gains nothing. A literal address is judged as it will be dialled, however it was written
 //!   (`2130706433`, `0x7f.1` and `127.0.0.1.` are all 127.0.0.1).
 //! - Of several addresses of a name only those that pass are dialled; if none passes, the attempt
 //!   ends as [`FailureKind::Refused`](crate::port::FailureKind::Refused), with nothing sent, and
@@ -36,6 +36,24 @@
 //!   and not judged; the client's name is resolved by the proxy, out of our sight, so only literal
 //!   addresses and `localhost` are judged then. Such a proxy needs a guard of its own.
 //!
+//! # Names
+//!
+//! Flare asks name servers itself and waits for none of them with a thread. `/etc/hosts` and
+//! `/etc/resolv.conf` count (servers, search domains, `ndots`), and are read again within seconds
+//! once they have changed; [`HttpConfig::name_servers`] names others. `localhost` is this machine.
+//! Without any server names are found in the hosts file alone, and attempts say so.
+//!
+//! - Addresses are remembered for as long as their server says, at least a second and at most an
+//!   hour; that there is no such name for at most a minute, a server's failure for a second.
+//! - A name is looked up by one at a time, for all that want it, and 144 names at a time at most. Names
+//!   that no server answers for have a few of these places to themselves after their first try: they
+//!   delay neither names that resolve nor anything that is remembered.
+//! - A name that is not found is [`FailureKind::Dns`](crate::port::FailureKind::Dns), with nothing
+//!   sent, and says what the server said.
+//! - Other sources of `nsswitch.conf` (LDAP, mDNS, a host's own) are not asked. Who needs them takes
+//!   [`SystemResolver`], which is the C library's `getaddrinfo` on tokio's threads for blocking
+//!   calls: names that do not resolve then hold threads of the host.
+//!
 //! # What goes over the wire
 //!
 //! Method, path, query, headers and body as given, plus `host`, `content-length` and, unless given,
@@ -49,6 +67,7 @@ mod deadline;
 mod delivery;
 mod failure;
 mod guard;
+mod names;
 mod request;
 mod resolver;
 mod retry_after;

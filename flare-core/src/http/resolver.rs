@@ -12,14 +12,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::{Guard, Refusal};
 
-/// Looks names up. The system's way unless a host brings another, as tests do.
+/// Looks names up, where a host brings a way of its own.
 #[async_trait]
 pub trait Resolver: fmt::Debug + Send + Sync + 'static {
     /// All addresses of a name, best first; it may have a trailing dot.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The system's resolver (`getaddrinfo`), on tokio's threads for blocking calls.
+/// The C library's resolver (`getaddrinfo`) with all it is configured for, on tokio's threads for
+/// blocking calls: a name that no server answers for holds one of them for as long as that takes.
+/// It remembers nothing.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct SystemResolver;

@@ -4,6 +4,7 @@
 
 mod exchange;
 mod guard;
+mod names;
 mod pool;
 mod proxy;
 mod server;

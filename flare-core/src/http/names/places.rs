@@ -1,0 +1,182 @@
+//! Takes a number of places; gives them to those who ask, the newest first, and back when they
+//! are dropped.
+//!
+//! Newest first, because of a crowd of look-ups that come at once and take long, those who come
+//! later must not stand behind them. Who waits longest then is one of the crowd, and waits no longer
+//! than the last one of a queue would. For the same reason those leave first who came first.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// So many places, for whoever holds a clone.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    free: usize,
+    arrivals: u64,
+    /// Those who wait, the newest last.
+    waiting: Vec<Waiting>,
+    /// Of those who have a place, who has had it for long.
+    long_held: BTreeSet<u64>,
+}
+
+/// Who waits, by when it came.
+#[derive(Debug)]
+struct Waiting {
+    arrival: u64,
+    place: oneshot::Sender<Place>,
+}
+
+impl Waiting {
+    fn has_left(&self) -> bool {
+        self.place.is_closed()
+    }
+}
+
+impl Places {
+    pub(super) fn new(places: usize) -> Self {
+        let (waiting, long_held) = (Vec::new(), BTreeSet::new());
+        Self {
+            inner: Arc::new(Mutex::new(Inner { free: places, arrivals: 0, waiting, long_held })),
+        }
+    }
+
+    /// A place, once there is one. Dropped while it waits, it waits no more.
+    pub(super) async fn take(&self) -> Place {
+        loop {
+            let waiting = {
+                let mut inner = self.lock();
+                inner.arrivals += 1;
+                let arrival = inner.arrivals;
+                if inner.free > 0 {
+                    inner.free -= 1;
+                    return Place { places: self.clone(), arrival };
+                }
+                // Those who gave up are forgotten here, so that the list stays as short as the crowd.
+                inner.waiting.retain(|waiting| !waiting.has_left());
+                let (place, waiting) = oneshot::channel();
+                inner.waiting.push(Waiting { arrival, place });
+                waiting
+            };
+            if let Ok(place) = waiting.await {
+                return place;
+            }
+        }
+    }
+
+    /// A place, if one is free now.
+    pub(super) fn try_take(&self) -> Option<Place> {
+        let mut inner = self.lock();
+        inner.free = inner.free.checked_sub(1)?;
+        inner.arrivals += 1;
+        Some(Place { places: self.clone(), arrival: inner.arrivals })
+    }
+
+    fn give_back(&self, arrival: u64) {
+        let next = {
+            let mut inner = self.lock();
+            inner.long_held.remove(&arrival);
+            let next = std::iter::from_fn(|| inner.waiting.pop()).find(|next| !next.has_left());
+            if next.is_none() {
+                inner.free += 1;
+            }
+            next
+        };
+        // One who gives up at this very moment drops the place, which gives it back again.
+        if let Some(Waiting { arrival, place }) = next {
+            drop(place.send(Place { places: self.clone(), arrival }));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Places,
+    arrival: u64,
+}
+
+impl Place {
+    /// Tells whether this place, which has been held for long, is wanted by others: as many of those
+    /// that have been are as there are who wait, and those first whose holders came first.
+    pub(super) fn is_wanted(&self) -> bool {
+        let mut inner = self.places.lock();
+        inner.long_held.insert(self.arrival);
+        let before = inner.long_held.range(..self.arrival).count();
+        let waiting = inner.waiting.iter().filter(|waiting| !waiting.has_left()).count();
+        before < waiting
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.give_back(self.arrival);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newest_of_those_who_wait_is_next() {
+        let places = Places::new(1);
+        let held = places.take().await;
+        assert!(places.try_take().is_none() && !held.is_wanted());
+        let mut first = Box::pin(places.take());
+        let mut gone = Box::pin(places.take());
+        let mut last = Box::pin(places.take());
+        for waiting in [&mut first, &mut gone, &mut last] {
+            assert!(waiting.now_or_never().is_none());
+        }
+        drop(gone);
+        assert!(held.is_wanted());
+        drop(held);
+        assert!((&mut first).now_or_never().is_none(), "the last to come is served first");
+        let held = (&mut last).now_or_never().unwrap();
+        drop(held);
+        let held = (&mut first).now_or_never().unwrap();
+        assert!(!held.is_wanted() && places.try_take().is_none());
+        drop(held);
+        assert!(places.try_take().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_place_given_to_one_who_has_left_is_not_lost() {
+        let places = Places::new(1);
+        let held = places.take().await;
+        let mut leaving = Box::pin(places.take());
+        assert!((&mut leaving).now_or_never().is_none());
+        drop(held);
+        // The place is on its way to it.
+        assert!(places.try_take().is_none());
+        drop(leaving);
+        assert!(places.try_take().is_some());
+    }
+
+    #[tokio::test]
+    async fn as_many_leave_as_are_waiting_those_first_who_came_first() {
+        let places = Places::new(3);
+        let held = [places.take().await, places.take().await, places.take().await];
+        let mut waiting = [Box::pin(places.take()), Box::pin(places.take())];
+        for waiting in &mut waiting {
+            assert!(waiting.now_or_never().is_none());
+        }
+        // The second has not held its place for long yet.
+        assert!(held[0].is_wanted() && held[2].is_wanted());
+        assert!(held[1].is_wanted(), "two have to leave, and one of them came before");
+        assert!(!held[2].is_wanted(), "the last to come stays");
+    }
+}
