@@ -13,19 +13,18 @@ use futures::future::{BoxFuture, poll_fn};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::model::Timestamp;
 use crate::model::duration::format_duration;
 use crate::port::Clock;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 tokio::task_local! {
-    /// When the attempt that is being polled has to be over.
-    static ATTEMPT_ENDS: Timestamp;
+    /// When the attempt that is being polled has to be over, by the monotonic clock.
+    static ATTEMPT_ENDS: Duration;
 }
 
 /// Runs an attempt, so that connections it asks for know when it ends.
-pub(super) async fn ending_at<F: Future>(deadline: Timestamp, attempt: F) -> F::Output {
+pub(super) async fn ending_at<F: Future>(deadline: Duration, attempt: F) -> F::Output {
     ATTEMPT_ENDS.scope(deadline, attempt).await
 }
 
@@ -74,20 +73,21 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let DeadlineLayer { clock, timeout } = self.layer.clone();
-        let by_timeout = clock.now() + timeout;
+        let now = clock.monotonic();
+        let by_timeout = now.saturating_add(timeout);
         let deadline = ATTEMPT_ENDS.try_with(|end| by_timeout.min(*end)).unwrap_or(by_timeout);
         let late = NotConnected { timeout: (deadline == by_timeout).then_some(timeout) };
         let connecting = self.connector.call(request);
         Box::pin(async move {
             let mut connecting = pin!(connecting);
-            let mut alarm = clock.sleep_until(deadline);
+            let mut alarm = clock.sleep(deadline.saturating_sub(now));
             poll_fn(|context| {
                 if let Poll::Ready(connected) = connecting.as_mut().poll(context) {
                     return Poll::Ready(connected);
                 }
                 // The clock is asked too: when the attempt's own alarm wakes this task first, the
                 // answer must be here before the attempt gives up from outside.
-                if clock.now() >= deadline || alarm.as_mut().poll(context).is_ready() {
+                if clock.monotonic() >= deadline || alarm.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Err(BoxError::from(late)));
                 }
                 Poll::Pending

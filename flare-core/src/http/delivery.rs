@@ -49,7 +49,8 @@ impl HttpDelivery {
     async fn attempt_once(&self, request: DeliveryRequest) -> DeliveryOutcome {
         let timeout = request.timeout;
         let excerpt_limit = request.excerpt_limit.min(self.config.excerpt_limit);
-        let deadline = self.clock.now() + timeout;
+        // By the clock nobody can set: a time of day may come early, or never.
+        let deadline = self.clock.monotonic().saturating_add(timeout);
         let prepared = match prepare(request) {
             Ok(prepared) => prepared,
             Err(reason) => return DeliveryOutcome::failed(FailureKind::Unsendable, reason, false),
@@ -70,7 +71,7 @@ impl HttpDelivery {
         let exchange = Box::pin(deadline::ending_at(deadline, exchange));
         // The exchange is polled first: when time runs out while connecting, it says so itself,
         // and only then is it certain that nothing was sent.
-        match select(exchange, self.clock.sleep_until(deadline)).await {
+        match select(exchange, self.clock.sleep(timeout)).await {
             Either::Left((outcome, _)) => outcome,
             Either::Right(((), _)) => {
                 let message =

@@ -126,6 +126,54 @@ async fn time_is_the_clock_s_and_nobody_else_s() {
 }
 
 #[tokio::test]
+async fn setting_the_wall_clock_ends_no_attempt_and_keeps_none_alive() {
+    let day = Duration::from_secs(86_400);
+    for (start, set) in
+        [(Timestamp::EPOCH, Timestamp::EPOCH + day), (Timestamp::EPOCH + day, Timestamp::EPOCH)]
+    {
+        let clock = ManualClock::new(start);
+        let server = Server::scripted(|number| match number {
+            0 => Answer::Hang(String::new()),
+            _ => Answer::ok(""),
+        })
+        .await;
+        let delivery = HttpDelivery::new(local(), Arc::new(clock.clone())).unwrap();
+        let waiting = delivery.clone();
+        let request = hurried(server.url("/"), 10_000);
+        let attempt = tokio::spawn(async move { waiting.attempt(request).await });
+        while server.requests().is_empty() {
+            pause(5).await;
+        }
+        clock.set_wall(set);
+        // Another attempt is made from beginning to end, so the first had its turns.
+        crate::answer(delivery.attempt(hurried(server.url("/"), 10_000)).await);
+        assert!(!attempt.is_finished(), "nothing has passed but a time of day");
+        clock.advance(Duration::from_secs(10)).await;
+        assert_eq!(failure(attempt.await.unwrap()).0, FailureKind::Timeout);
+
+        // Nor does it move the end of what is still connecting.
+        let config = local().connect_timeout(Duration::from_secs(5));
+        let clock_of_it = Arc::new(clock.clone());
+        let lost =
+            HttpDelivery::with_resolver(config, clock_of_it, Arc::new(NeverResolves)).unwrap();
+        let request = hurried("http://slow.example/".to_owned(), 10_000);
+        let attempt = tokio::spawn(async move { lost.attempt(request).await });
+        while clock.sleepers() < 2 {
+            pause(5).await;
+        }
+        clock.set_wall(start);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!attempt.is_finished());
+        clock.advance(Duration::from_secs(5)).await;
+        let (kind, sent, message) = failure(attempt.await.unwrap());
+        assert_eq!((kind, sent), (FailureKind::Timeout, false));
+        assert_eq!(message, "slow.example: no connection within 5s");
+    }
+}
+
+#[tokio::test]
 async fn no_time_at_all_is_a_timeout() {
     let server = Server::start(Answer::ok("")).await;
     let (kind, _, message) = failure(delivery(local()).attempt(hurried(server.url("/"), 0)).await);
