@@ -58,4 +58,6 @@ support::faults! {
     d7_timing_each_read: TimesEachRead => ["d7"];
     d7_calling_it_broken: CallsItBroken => ["d7"];
     d8_one_at_a_time: OneAtATime => ["d8"];
+    d9_failing_on_a_body_that_stalls: FailsOnStall => ["d9"];
+    d9_failing_on_a_body_that_breaks_off: FailsOnCut => ["d9"];
 }

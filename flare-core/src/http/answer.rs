@@ -1,30 +1,53 @@
 //! Takes the head of an answer; gives its status, its wish, and the beginning of its body. Reads
-//! no more of the body than that, apart from a little that lets the connection live on.
+//! no more of the body than that, apart from a little that lets the connection live on. Once there
+//! is a status nothing can fail any more: a body that stalls or breaks off is a short excerpt.
 
-use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+
+use bytes::BytesMut;
 use futures::FutureExt;
+use futures::future::{Either, select};
 use reqwest::Response;
-use reqwest::header::{CONTENT_LENGTH, HeaderMap, RETRY_AFTER, TRANSFER_ENCODING};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::{failure, retry_after};
-use crate::port::{DeliveryOutcome, Reply, RetryAfter};
+use super::retry_after;
+use crate::port::{Clock, DeliveryOutcome, Reply, RetryAfter};
+
+/// How long the beginning of a body may take once the status is there: the excerpt is for people, and
+/// the client's other notifications wait for it.
+const BODY_TIME: Duration = Duration::from_secs(1);
+
+/// How much of an answer is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes that are kept.
+    pub(super) excerpt: usize,
+    /// Bytes behind them that are thrown away.
+    pub(super) drain: usize,
+    /// What is left of the attempt's time.
+    pub(super) time: Duration,
+}
 
 /// Reads what is wanted of an answer, and lets go of the rest.
 pub(super) async fn read(
     mut response: Response,
-    excerpt_limit: usize,
-    drain_limit: usize,
-    target: &str,
+    limits: Limits,
+    clock: &dyn Clock,
 ) -> DeliveryOutcome {
     let status = response.status().as_u16();
     let wish = wish(response.headers());
-    let excerpt = match excerpt(&mut response, excerpt_limit).await {
-        Ok(excerpt) => excerpt,
-        Err(error) => return failure::outcome(error, target),
+    let mut excerpt = BytesMut::new();
+    let in_time = {
+        let reading = std::pin::pin!(begin(&mut response, limits.excerpt, &mut excerpt));
+        let late = clock.sleep(limits.time.min(BODY_TIME));
+        matches!(select(reading, late).await, Either::Left(_))
     };
-    drain(response, drain_limit);
+    // One that is late would be late with the rest too: its connection is closed.
+    if in_time {
+        drain(response, limits.drain);
+    }
     let mut outcome = DeliveryOutcome::answered(status);
-    outcome.reply = Reply::Answered { status, retry_after: wish, excerpt };
+    outcome.reply = Reply::Answered { status, retry_after: wish, excerpt: excerpt.freeze() };
     outcome
 }
 
@@ -32,25 +55,13 @@ fn wish(headers: &HeaderMap) -> Option<RetryAfter> {
     retry_after::parse(headers.get(RETRY_AFTER)?.to_str().ok()?)
 }
 
-async fn excerpt(response: &mut Response, limit: usize) -> reqwest::Result<Bytes> {
-    let headers = response.headers();
-    // A body that lasts until the connection closes is complete then, even if TLS was not closed
-    // politely; any other has to be as long as it says.
-    let until_close =
-        !headers.contains_key(CONTENT_LENGTH) && !headers.contains_key(TRANSFER_ENCODING);
-    let mut excerpt = BytesMut::new();
+/// Reads a body up to the limit, its end, or wherever it breaks off.
+async fn begin(response: &mut Response, limit: usize, excerpt: &mut BytesMut) {
     while excerpt.len() < limit {
-        match response.chunk().await {
-            Ok(Some(chunk)) => {
-                let wanted = chunk.len().min(limit - excerpt.len());
-                excerpt.extend_from_slice(&chunk[..wanted]);
-            }
-            Ok(None) => break,
-            Err(error) if until_close && failure::ends_early(&error) => break,
-            Err(error) => return Err(error),
-        }
+        let Ok(Some(chunk)) = response.chunk().await else { return };
+        let wanted = chunk.len().min(limit - excerpt.len());
+        excerpt.extend_from_slice(&chunk[..wanted]);
     }
-    Ok(excerpt.freeze())
 }
 
 /// Takes what is there already, without waiting: if that is the end, the connection is free for

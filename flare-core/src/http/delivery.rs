@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use reqwest::Client;
 
+use super::answer::Limits;
 use super::names::{Names, is_localhost};
 use super::request::{Prepared, TargetHost, prepare};
 use super::{Guard, HttpConfig, Resolver, answer, client, deadline, failure};
@@ -60,22 +61,21 @@ impl HttpDelivery {
             return DeliveryOutcome::failed(FailureKind::Refused, reason, false);
         }
         let Prepared { request, target, .. } = prepared;
-        let exchange = async {
-            match self.client.execute(request).await {
-                Ok(response) => {
-                    answer::read(response, excerpt_limit, self.config.drain_limit, &target).await
-                }
-                Err(error) => failure::outcome(error, &target),
-            }
-        };
-        let exchange = Box::pin(deadline::ending_at(deadline, exchange));
+        let exchange = Box::pin(deadline::ending_at(deadline, self.client.execute(request)));
         // The exchange is polled first: when time runs out while connecting, it says so itself,
         // and only then is it certain that nothing was sent.
         match select(exchange, self.clock.sleep(timeout)).await {
-            Either::Left((outcome, _)) => outcome,
+            Either::Left((Ok(response), _)) => {
+                let limits = Limits {
+                    excerpt: excerpt_limit,
+                    drain: self.config.drain_limit,
+                    time: deadline.saturating_sub(self.clock.monotonic()),
+                };
+                answer::read(response, limits, &*self.clock).await
+            }
+            Either::Left((Err(error), _)) => failure::outcome(error, &target),
             Either::Right(((), _)) => {
-                let message =
-                    format!("{target}: no complete answer within {}", format_duration(timeout));
+                let message = format!("{target}: no answer within {}", format_duration(timeout));
                 DeliveryOutcome::failed(FailureKind::Timeout, message, true)
             }
         }

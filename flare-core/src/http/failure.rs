@@ -66,7 +66,7 @@ fn kind(stage: Stage, error: &(dyn StdError + 'static)) -> FailureKind {
 }
 
 /// Whether the other side closed where more was to come.
-pub(super) fn ends_early(error: &(dyn StdError + 'static)) -> bool {
+fn ends_early(error: &(dyn StdError + 'static)) -> bool {
     let mut causes = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }

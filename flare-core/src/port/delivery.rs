@@ -21,9 +21,11 @@ use crate::model::{Action, DocumentUrl, Method, SubscriptionId, Timestamp, Versi
 ///   cannot be understood is left out.
 /// - **D6** The excerpt of the answer's body is bounded by `excerpt_limit`, however much is sent,
 ///   and reading stops there.
-/// - **D7** The attempt ends within the request's timeout, from connect to last byte, as
-///   [`FailureKind::Timeout`].
+/// - **D7** The attempt ends within the request's timeout, from connect to last byte; without an
+///   answer by then as [`FailureKind::Timeout`].
 /// - **D8** Calls are independent: one that hangs delays no other.
+/// - **D9** Once the answer's head is read the answer stands: a body that stalls or breaks off
+///   shortens the excerpt, and changes nothing else.
 #[async_trait]
 pub trait Delivery: fmt::Debug + Send + Sync + 'static {
     /// Makes the attempt. There is no error beside the outcome: a failed attempt is one.
@@ -145,7 +147,7 @@ pub enum Reply {
         /// The beginning of its body.
         excerpt: Bytes,
     },
-    /// No complete answer came.
+    /// No answer came.
     Failed {
         /// What kind of failure.
         kind: FailureKind,

@@ -109,8 +109,6 @@ async fn an_answer_that_breaks_off_is_broken_and_was_sent() {
         "",
         "HTTP/1.1 2",
         "HTTP/1.1 200 OK\r\ncontent-le",
-        "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345",
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12",
         "this is not HTTP\r\n\r\n",
         "HTTP/9.9 200 OK\r\n\r\n",
     ] {
@@ -120,6 +118,22 @@ async fn an_answer_that_breaks_off_is_broken_and_was_sent() {
         assert_eq!((kind, sent), (FailureKind::Broken, true), "{text:?}: {message}");
         assert!(message.starts_with(&server.address().to_string()), "{message}");
         assert!(!message.contains("secret"), "{message}");
+        assert_eq!(server.requests().len(), 1, "{text:?}: never sent twice");
+    }
+}
+
+#[tokio::test]
+async fn once_the_status_is_there_a_body_that_breaks_off_changes_nothing() {
+    for (text, status, excerpt) in [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345", 200, "12345"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n", 200, ""),
+        ("HTTP/1.1 410 Gone\r\ncontent-length: 10\r\n\r\n1", 410, "1"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n3\r\n", 200, "12345"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno length", 200, ""),
+    ] {
+        let server = Server::start(Answer::Close(text.to_owned())).await;
+        let outcome = delivery(local()).attempt(post(server.url("/"))).await;
+        assert_eq!(answer(outcome), (status, excerpt.to_owned()), "{text:?}");
         assert_eq!(server.requests().len(), 1, "{text:?}: never sent twice");
     }
 }

@@ -38,8 +38,9 @@ crate::suite::suite! {
         d6_a_long_body_is_cut,
         d6_an_endless_body_is_not_read_on,
         d7_a_client_that_never_answers_times_out,
-        d7_a_client_that_stops_half_way_times_out,
-        d7_a_client_that_drips_times_out,
+        d7_a_client_that_drips_is_left_in_time,
         d8_a_hanging_call_delays_no_other,
+        d9_a_body_that_stalls_changes_nothing,
+        d9_a_body_that_breaks_off_changes_nothing,
     ]
 }

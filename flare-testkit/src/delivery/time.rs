@@ -1,10 +1,11 @@
-//! D7 and D8: no attempt takes longer than it may, or longer because of another.
+//! D7, D8 and D9: no attempt takes longer than it may, or longer because of another, or waits for
+//! more than an answer's head.
 
 use flare_core::port::{Delivery, FailureKind};
 use futures::future::{Either, join_all, select};
 use std::pin::pin;
 
-use super::bench::{failure, request, status};
+use super::bench::{excerpt, failure, request, status};
 use crate::{Answer, HttpTarget, Subject};
 
 /// Ticks an attempt may take.
@@ -26,15 +27,32 @@ pub async fn d7_a_client_that_never_answers_times_out(subject: Subject<dyn Deliv
     times_out(subject, Answer::hang()).await;
 }
 
-/// A client that stops in the middle of its answer.
-pub async fn d7_a_client_that_stops_half_way_times_out(subject: Subject<dyn Delivery>) {
-    times_out(subject, Answer::hang_after_head()).await;
+/// A client that goes on and on: every byte is in time, the whole is not.
+pub async fn d7_a_client_that_drips_is_left_in_time(subject: Subject<dyn Delivery>) {
+    let target = HttpTarget::start(Answer::drip(subject.ticks(1))).await;
+    let mut request = request(&subject, target.url("/"));
+    request.timeout = subject.ticks(TIMEOUT);
+    let outcome = subject.within(TIMEOUT + SLACK, subject.attempt(request)).await;
+    outcome.expect("the attempt ends within its time");
 }
 
-/// A client that goes on and on: every byte is in time, the whole is not.
-pub async fn d7_a_client_that_drips_times_out(subject: Subject<dyn Delivery>) {
-    let pause = subject.ticks(1);
-    times_out(subject, Answer::drip(pause)).await;
+/// A client that stops in the middle of its answer's body has answered.
+pub async fn d9_a_body_that_stalls_changes_nothing(subject: Subject<dyn Delivery>) {
+    let target = HttpTarget::start(Answer::hang_after_head()).await;
+    let mut request = request(&subject, target.url("/"));
+    request.timeout = subject.ticks(TIMEOUT);
+    let outcome = subject.within(TIMEOUT + SLACK, subject.attempt(request)).await;
+    let outcome = outcome.expect("the attempt ends within its time");
+    assert_eq!(status(&outcome), Some(200), "{outcome:?}");
+    assert_eq!(excerpt(outcome), "half ");
+}
+
+/// Nor does it matter that the connection is closed before the whole of the body has come.
+pub async fn d9_a_body_that_breaks_off_changes_nothing(subject: Subject<dyn Delivery>) {
+    let target = HttpTarget::start(Answer::cut()).await;
+    let outcome = subject.post(target.url("/")).await;
+    assert_eq!(status(&outcome), Some(200), "{outcome:?}");
+    assert_eq!(excerpt(outcome), "half ");
 }
 
 /// While some calls hang, others to the same client and to another are answered.

@@ -37,6 +37,8 @@ pub(crate) enum Fault {
     TimesEachRead,
     CallsItBroken,
     OneAtATime,
+    FailsOnStall,
+    FailsOnCut,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub(crate) struct HttpOverTcp {
 }
 
 type Failure = (FailureKind, String);
+
+const FOR_EVER: Duration = Duration::from_secs(3600);
 
 struct Head {
     status: u16,
@@ -70,7 +74,7 @@ impl Delivery for HttpOverTcp {
         let sent = AtomicBool::new(false);
         let limit = match self.fault {
             Fault::IsLate => request.timeout * 10,
-            Fault::TimesEachRead => Duration::from_secs(3600),
+            Fault::TimesEachRead => FOR_EVER,
             _ => request.timeout,
         };
         let reply = match tokio::time::timeout(limit, self.exchange(&request, &sent)).await {
@@ -129,6 +133,7 @@ impl HttpOverTcp {
         Err((FailureKind::Broken, "tried twice".into()))
     }
 
+    #[allow(clippy::disallowed_methods, reason = "sockets know no clock but the real one")]
     async fn once(
         &self,
         request: &DeliveryRequest,
@@ -157,18 +162,30 @@ impl HttpOverTcp {
             Fault::ReadsOn => length.unwrap_or(usize::MAX),
             _ => length.unwrap_or(limit).min(limit),
         };
-        let mut read = buffer.len();
-        while read < wanted {
-            let more = self.read(&mut stream, &mut buffer, request).await?;
-            if more == 0 && length.is_some() {
-                return Err((FailureKind::Broken, "cut off".into()));
+        // What the body may take, so that the rest of the time suffices to say that it was read.
+        let time = match (self.fault, length) {
+            (Fault::FailsOnStall | Fault::TimesEachRead, _) | (Fault::ReadsOn, None) => FOR_EVER,
+            _ => request.timeout / 2,
+        };
+        let reading = async {
+            let mut read = buffer.len();
+            while read < wanted {
+                let more = match self.read(&mut stream, &mut buffer, request).await {
+                    Err(failure) if self.fault == Fault::FailsOnCut => return Err(failure),
+                    read => read.unwrap_or(0),
+                };
+                if more == 0 && length.is_some() && self.fault == Fault::FailsOnCut {
+                    return Err((FailureKind::Broken, "cut off".into()));
+                }
+                if more == 0 {
+                    break;
+                }
+                read += more;
+                buffer.truncate(limit.max(1));
             }
-            if more == 0 {
-                break;
-            }
-            read += more;
-            buffer.truncate(limit.max(1));
-        }
+            Ok(())
+        };
+        tokio::time::timeout(time, reading).await.unwrap_or(Ok(()))?;
         buffer.truncate(limit.min(length.unwrap_or(limit)));
         let retry_after = head.value("retry-after").and_then(|text| self.retry_after(text));
         let excerpt = Bytes::from(buffer);
