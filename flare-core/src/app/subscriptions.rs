@@ -218,6 +218,7 @@ impl Flare {
         parent: &Resource,
     ) -> std::result::Result<(), Invalid> {
         check_supported(spec)?;
+        spec.check_masks()?;
         self.check_lanes(spec)?;
         let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
         spec.check_placeholders(&wildcards)

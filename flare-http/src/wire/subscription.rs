@@ -128,7 +128,9 @@ pub(crate) struct Endpoint {
     url: Option<String>,
     /// GET, POST, PUT, PATCH or DELETE; POST unless set.
     method: Option<String>,
-    /// Header names with their values, filled in like the URL.
+    /// Header names with their values, filled in like the URL. Values of names that look like a
+    /// credential (`authorization`, `cookie`, `*-key`, `*-token`, `*-secret`) are shown as
+    /// `********`, which keeps them when it is sent back.
     headers: Option<BTreeMap<String, Vec<String>>>,
     /// What an action does differently.
     actions: Option<Actions>,

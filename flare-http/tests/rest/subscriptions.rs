@@ -47,6 +47,50 @@ async fn is_created_read_listed_replaced_and_deleted() {
 }
 
 #[tokio::test]
+async fn credentials_are_shown_to_nobody_and_kept_when_they_are_sent_back() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let list = format!("{users}/subscriptions");
+    let headers = r#"{"Authorization":["Bearer t0ken"],"X-Api-Key":["k3y"],"X-Tenant":["acme"]}"#;
+    let delete = r#"{"delete":{"headers":{"Cookie":["a=s1"]}}}"#;
+    let body = format!(
+        r#"{{"endpoint":{{"url":"http://c.example/","headers":{headers},"actions":{delete}}}}}"#
+    );
+    let created = server.post(&list, &body).await.is(201);
+    let path = created.header("location").unwrap().to_owned();
+    let pause = format!("{path}/pause");
+    let answers = [
+        created,
+        server.get(&path).await,
+        server.get(&list).await,
+        server.post(&pause, "{}").await,
+    ];
+    for answer in answers {
+        for secret in ["t0ken", "k3y", "a=s1"] {
+            assert!(!answer.body.contains(secret), "{answer:?}");
+        }
+        assert!(answer.body.contains(r#""Authorization":["********"]"#), "{answer:?}");
+        assert!(answer.body.contains(r#""Cookie":["********"]"#), "{answer:?}");
+        assert!(answer.body.contains(r#""X-Tenant":["acme"]"#), "{answer:?}");
+    }
+
+    let back = body.replace("Bearer t0ken", "********").replace("a=s1", "********");
+    server.put(&path, &back.replace("acme", "other")).await.is(200);
+    let id = path.rsplit('/').next().unwrap().parse().unwrap();
+    let stored = server.flare.subscription(&id).await.unwrap().spec;
+    let stored = serde_json::to_string(&stored.stored()).unwrap();
+    for kept in ["Bearer t0ken", "k3y", "a=s1", "other"] {
+        assert!(stored.contains(kept), "{stored}");
+    }
+
+    // There is nothing to keep: in a new one, or where none was.
+    let elsewhere = back.replace("c.example", "d.example");
+    server.post(&list, &elsewhere).await.refuses(400, "endpoint.headers.Authorization[0]");
+    let new = back.replace("Cookie", "X-Secret");
+    server.put(&path, &new).await.refuses(400, "endpoint.actions.delete.headers.X-Secret[0]");
+}
+
+#[tokio::test]
 async fn if_match_protects_from_lost_changes() {
     let server = Server::start().await;
     let users = server.resource("users").await;

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::headers::Headers;
+use super::headers::{ExposedHeaders, Headers, MASK};
 use super::method::Method;
 use super::url::UrlTemplate;
 use crate::model::json::Json;
@@ -101,6 +101,100 @@ impl ClientEndpoint {
     }
 }
 
+impl ClientEndpoint {
+    /// The same with each masked header replaced by the value that `old` has in its place, if any.
+    pub(crate) fn unmasked(mut self, old: &Self) -> Self {
+        self.draft.headers = self.draft.headers.unmasked(Some(old.headers()));
+        for action in Action::ALL {
+            let Some(own) = self.draft.actions.place(action) else { continue };
+            let before = old.action(action).and_then(EndpointOverride::headers);
+            own.headers = own.headers.take().map(|headers| headers.unmasked(before));
+        }
+        self
+    }
+
+    /// Refuses a mask that stands for no value, naming its field.
+    pub(crate) fn check_masks(&self) -> Result<(), Invalid> {
+        let own = |action| self.action(action).and_then(EndpointOverride::headers);
+        let actions = Action::ALL.into_iter().map(|action| (action, own(action)));
+        let actions = actions
+            .filter_map(|(action, headers)| Some((format!("actions.{action}.headers"), headers?)));
+        for (path, headers) in
+            std::iter::once(("headers".to_owned(), self.headers())).chain(actions)
+        {
+            if let Some(place) = headers.masked() {
+                let reason = format!("is {MASK:?}, which keeps a value, and there is none to keep");
+                return Err(Invalid::new(place, reason).within(&path).within("endpoint"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stored form: every header as it is.
+pub(crate) struct ExposedEndpoint<'a>(pub(crate) &'a ClientEndpoint);
+
+impl Serialize for ExposedEndpoint<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let EndpointDraft { url, method, headers, actions } = &self.0.draft;
+        let exposed = ExposedActions {
+            create: actions.create.as_ref().map(ExposedOverride::of),
+            update: actions.update.as_ref().map(ExposedOverride::of),
+            delete: actions.delete.as_ref().map(ExposedOverride::of),
+        };
+        let form = ExposedForm {
+            url: url.as_ref(),
+            method: *method,
+            headers: ExposedHeaders(headers),
+            actions: (!actions.is_empty()).then_some(exposed),
+        };
+        form.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExposedForm<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a UrlTemplate>,
+    method: Method,
+    headers: ExposedHeaders<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actions: Option<ExposedActions<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExposedActions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    create: Option<ExposedOverride<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    update: Option<ExposedOverride<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete: Option<ExposedOverride<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExposedOverride<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a UrlTemplate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<Method>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<ExposedHeaders<'a>>,
+}
+
+impl<'a> ExposedOverride<'a> {
+    fn of(own: &'a EndpointOverride) -> Self {
+        Self {
+            url: own.url.as_ref(),
+            method: own.method,
+            headers: own.headers.as_ref().map(ExposedHeaders),
+        }
+    }
+}
+
 impl fmt::Debug for ClientEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.draft.fmt(f)
@@ -109,13 +203,7 @@ impl fmt::Debug for ClientEndpoint {
 
 impl EndpointDraft {
     pub(crate) fn action_mut(&mut self, action: Action) -> &mut EndpointOverride {
-        let actions = &mut self.actions;
-        let slot = match action {
-            Action::Create => &mut actions.create,
-            Action::Update => &mut actions.update,
-            Action::Delete => &mut actions.delete,
-        };
-        slot.get_or_insert_default()
+        self.actions.place(action).get_or_insert_default()
     }
 
     /// The endpoint, if every action has a URL.
@@ -184,6 +272,14 @@ impl Actions {
             Action::Create => self.create.as_ref(),
             Action::Update => self.update.as_ref(),
             Action::Delete => self.delete.as_ref(),
+        }
+    }
+
+    fn place(&mut self, action: Action) -> &mut Option<EndpointOverride> {
+        match action {
+            Action::Create => &mut self.create,
+            Action::Update => &mut self.update,
+            Action::Delete => &mut self.delete,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Takes header names with lists of value templates; gives them checked, in the order given.
-//! Never sets the headers Flare itself owns, and never shows values in `Debug`.
+//! Never sets the headers Flare itself owns, and never shows values in `Debug`, nor credentials to
+//! whoever reads a subscription.
 
 use std::fmt;
 
@@ -33,9 +34,27 @@ const OWNED: [&str; 15] = [
     "upgrade",
 ];
 
+/// What is shown in the place of a credential. Sent back, it keeps the value there is.
+pub const MASK: &str = "********";
+
+/// Names, and ends of names, whose values are credentials; `-` stands for `_` too.
+const CREDENTIALS: [&str; 9] = [
+    "authorization",
+    "cookie",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "credential",
+    "credentials",
+    "auth",
+];
+
 /// Header names, each with the templates of its values.
 ///
-/// `Debug` shows the names only: values are where clients put their tokens.
+/// `Debug` shows the names only: values are where clients put their tokens. `Serialize` shows
+/// [`MASK`] for each value of a name that looks like a credential's (`Authorization`, `Cookie`,
+/// `X-Api-Key`, `…-Token`, `…-Secret` and the like).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers {
     entries: Vec<(String, Vec<Template>)>,
@@ -55,6 +74,28 @@ impl Headers {
     /// Whether there is no header at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The same with each masked value replaced by the one that `old` has in its place, if any.
+    pub(crate) fn unmasked(mut self, old: Option<&Self>) -> Self {
+        for (name, values) in &mut self.entries {
+            let Some(old) = old.and_then(|old| old.get(name)) else { continue };
+            if is_credential(name) {
+                for (value, old) in values.iter_mut().zip(old) {
+                    if is_mask(value) {
+                        *value = old.clone();
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// The first value that is a mask where a credential is to be, by its name and place.
+    pub(crate) fn masked(&self) -> Option<String> {
+        self.iter().filter(|(name, _)| is_credential(name)).find_map(|(name, values)| {
+            values.iter().position(is_mask).map(|at| format!("{name}[{at}]"))
+        })
     }
 
     /// Adds a value to a header, which may be there already.
@@ -145,12 +186,69 @@ impl fmt::Debug for Headers {
     }
 }
 
+/// Whether the values of a header are something to prove oneself with, by its name in any case.
+fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let last = name.rsplit('-').next().unwrap_or(&name);
+    CREDENTIALS.contains(&last) || last == "apikey"
+}
+
+fn is_mask(value: &Template) -> bool {
+    value.as_str() == MASK
+}
+
 impl Serialize for Headers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.entries.len()))?;
         for (name, values) in &self.entries {
+            match is_credential(name) {
+                true => map.serialize_entry(name, &vec![MASK; values.len()])?,
+                false => map.serialize_entry(name, values)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// The stored form: every value as it is.
+pub(crate) struct ExposedHeaders<'a>(pub(crate) &'a Headers);
+
+impl Serialize for ExposedHeaders<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.entries.len()))?;
+        for (name, values) in &self.0.entries {
             map.serialize_entry(name, values)?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_their_names() {
+        for name in [
+            "Authorization",
+            "proxy-authorization",
+            "X-Authorization",
+            "Cookie",
+            "Set-Cookie",
+            "X-Api-Key",
+            "x_api_key",
+            "apikey",
+            "Ocp-Apim-Subscription-Key",
+            "PRIVATE-TOKEN",
+            "token",
+            "X-Client-Secret",
+            "X-Password",
+            "X-Auth",
+        ] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in ["Content-Type", "X-Tenant", "Keyboard", "X-Keys-Version", "Accept", "Tokens"] {
+            assert!(!is_credential(name), "{name}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Takes what a user sent to create or replace a subscription; gives the subscription it makes.
-//! Never mixes old settings with new ones, but for the secrets.
+//! Never mixes old settings with new ones, but for what was never shown.
 
 use super::builder::SubscriptionBuilder;
 use super::content::ContentOptions;
@@ -64,14 +64,16 @@ impl SubscriptionInput {
     }
 
     /// The subscription that takes the place of `old`: what is not given is the default again,
-    /// not what `old` had, except the secrets.
+    /// not what `old` had, except the secrets, and headers that are sent back
+    /// [masked](super::MASK) as a read showed them.
     pub fn replace(self, old: &SubscriptionSpec) -> SubscriptionSpec {
         let signing = match self.signing {
             SigningChange::Set(signing) => Some(signing),
             SigningChange::Keep => old.signing.clone(),
             SigningChange::Remove => None,
         };
-        SubscriptionSpec { signing, ..self.spec }
+        let endpoint = self.spec.endpoint.clone().unmasked(&old.endpoint);
+        SubscriptionSpec { endpoint, signing, ..self.spec }
     }
 
     pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {

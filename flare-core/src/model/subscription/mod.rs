@@ -28,7 +28,7 @@ pub use data::{Data, DataNumber, DataScalar, DataValue, MAX_DATA_BYTES, MAX_DATA
 pub use delivery::{DeliveryOptions, MAX_CONCURRENCY, MAX_LANES, MAX_TIMEOUT};
 pub use endpoint::{ClientEndpoint, EndpointOverride, RequestTemplate};
 pub use filter::{Filter, MAX_FILTER_BYTES};
-pub use headers::{Headers, MAX_HEADER_BYTES, MAX_HEADERS};
+pub use headers::{Headers, MASK, MAX_HEADER_BYTES, MAX_HEADERS};
 pub use input::SubscriptionInput;
 pub use method::Method;
 pub use mode::Mode;

@@ -25,7 +25,7 @@ const REVISION: &str = "revision";
 /// A client's wish to be told: where, what, and under which policy. Always valid.
 ///
 /// `Serialize` gives what a read shows: every default written out, of the secrets their number
-/// only. [`stored`](Self::stored) gives the form to keep, which `Deserialize` and
+/// only, and of headers that look like credentials [a mask](super::MASK). [`stored`](Self::stored) gives the form to keep, which `Deserialize` and
 /// [`from_json`](Self::from_json) take. Both need serde_json and its text: `data` keeps numbers
 /// exactly as they were written, which other formats cannot, nor can a flattened field read back.
 ///
@@ -149,6 +149,11 @@ impl SubscriptionSpec {
         Ok(())
     }
 
+    /// Refuses a [mask](super::MASK) in the place of a credential: what stands for a value is none.
+    pub fn check_masks(&self) -> Result<(), Invalid> {
+        self.endpoint.check_masks()
+    }
+
     /// The form to keep, secrets included.
     pub fn stored(&self) -> Stored<'_> {
         Stored(self)
@@ -183,7 +188,7 @@ fn header_templates<'a>(path: &str, headers: &'a Headers) -> Vec<(String, &'a Te
 
 impl Serialize for SubscriptionSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Form::new(self, self.signing.as_ref()).serialize(serializer)
+        Form::new(self, &self.endpoint, self.signing.as_ref()).serialize(serializer)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Takes a subscription; gives its two JSON forms, the one to show and the one to keep.
-//! They differ in the secrets only.
+//! They differ in what is secret only: signing secrets, and headers that are credentials.
 
 use serde::{Serialize, Serializer};
 
 use super::content::ContentOptions;
 use super::data::Data;
 use super::delivery::DeliveryOptions;
-use super::endpoint::ClientEndpoint;
+use super::endpoint::ExposedEndpoint;
 use super::filter::Filter;
 use super::mode::Mode;
 use super::signing::Exposed;
@@ -27,15 +27,16 @@ pub struct Stored<'a>(pub(crate) &'a SubscriptionSpec);
 
 impl Serialize for Stored<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Form::new(self.0, self.0.signing.as_ref().map(Exposed)).serialize(serializer)
+        let endpoint = ExposedEndpoint(&self.0.endpoint);
+        Form::new(self.0, endpoint, self.0.signing.as_ref().map(Exposed)).serialize(serializer)
     }
 }
 
-/// The JSON object, with the secrets in the form `S`.
+/// The JSON object, with the endpoint in the form `E` and the secrets in the form `S`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Form<'a, S> {
-    endpoint: &'a ClientEndpoint,
+pub(crate) struct Form<'a, E, S> {
+    endpoint: E,
     delivery: &'a DeliveryOptions,
     content: ContentOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,10 +49,10 @@ pub(crate) struct Form<'a, S> {
     backfill: bool,
 }
 
-impl<'a, S> Form<'a, S> {
-    pub(crate) fn new(spec: &'a SubscriptionSpec, signing: Option<S>) -> Self {
+impl<'a, E, S> Form<'a, E, S> {
+    pub(crate) fn new(spec: &'a SubscriptionSpec, endpoint: E, signing: Option<S>) -> Self {
         Self {
-            endpoint: &spec.endpoint,
+            endpoint,
             delivery: &spec.delivery,
             content: spec.content,
             data: spec.data.as_ref(),

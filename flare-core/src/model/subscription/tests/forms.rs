@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{OTHER_SECRET, SECRET, at, read};
-use crate::model::subscription::{Method, Mode, RetryPolicy};
-use crate::model::{Action, SubscriptionSpec};
+use crate::model::subscription::{MASK, Method, Mode, RetryPolicy};
+use crate::model::{Action, SubscriptionInput, SubscriptionSpec};
 
 /// Everything set, through the builder.
 fn full() -> SubscriptionSpec {
@@ -77,7 +77,7 @@ fn a_read_shows_every_default() {
 fn a_read_shows_everything_but_the_secrets() {
     let golden = concat!(
         r#"{"endpoint":{"url":"https://client.example/hook/{id}?r={revision}","method":"PUT","#,
-        r#""headers":{"Authorization":["Bearer t0ken"],"X-Id":["{id}"]},"#,
+        r#""headers":{"Authorization":["********"],"X-Id":["{id}"]},"#,
         r#""actions":{"update":{"headers":{"X-Rev":["{revision}"]}},"#,
         r#""delete":{"url":"https://client.example/gone/{id}","method":"DELETE","headers":{}}}},"#,
         r#""delivery":{"success":[200,204],"discard":[422],"retry":{"numRetries":5,"#,
@@ -97,7 +97,8 @@ fn the_stored_form_differs_in_the_secrets_only_and_comes_back() {
     let stored = serde_json::to_string(&spec.stored()).unwrap();
     let secrets = format!(r#""secrets":["{SECRET}","{OTHER_SECRET}"]"#);
     let shown = serde_json::to_string(&spec).unwrap();
-    assert_eq!(stored, shown.replace(r#""secrets":2"#, &secrets));
+    let exposed = shown.replace(r#""secrets":2"#, &secrets).replace(MASK, "Bearer t0ken");
+    assert_eq!(stored, exposed);
     assert_eq!(read(&stored).unwrap(), spec);
     assert_eq!(serde_json::from_str::<SubscriptionSpec>(&stored).unwrap(), spec);
     // A `Value` sorts keys, so nothing but the order of `data` may differ.
@@ -155,4 +156,62 @@ fn debug_shows_no_secret_and_no_header_value() {
     assert!(shown.contains("Authorization") && shown.contains("secrets: 2"));
     let bytes = format!("{:?}", [0x31u8, 0xf2, 0x90]);
     assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "not as numbers either");
+}
+
+const WITH_CREDENTIALS: &str = r#"{"endpoint":{"url":"http://h",
+    "headers":{"Authorization":["Bearer t0ken"],"Cookie":["a=s1","b=s2"],"X-Id":["open"]},
+    "actions":{"delete":{"headers":{"X-Api-Key":["k3y"]}},"update":{"method":"PUT"}}}}"#;
+
+#[test]
+fn credentials_are_masked_wherever_they_are_and_kept_when_sent_back() {
+    let spec = read(WITH_CREDENTIALS).unwrap();
+    let shown = serde_json::to_string(&spec).unwrap();
+    for secret in ["t0ken", "a=s1", "b=s2", "k3y"] {
+        assert!(!shown.contains(secret) && !format!("{spec:?}").contains(secret), "{shown}");
+        assert!(serde_json::to_string(&spec.stored()).unwrap().contains(secret));
+    }
+    let masked = r#""Cookie":["********","********"],"X-Id":["open"]"#;
+    assert!(shown.contains(masked) && shown.contains(r#""X-Api-Key":["********"]"#), "{shown}");
+    // What a read showed, sent back as it is, changes nothing.
+    let back = SubscriptionInput::from_json(shown.as_bytes()).unwrap().replace(&spec);
+    assert_eq!(back, spec);
+    back.check_masks().unwrap();
+    // One of them changed, in another case: the others stay.
+    let one =
+        shown.replace(r#""Cookie":["********","********"]"#, r#""COOKIE":["********","c=s3"]"#);
+    let one = SubscriptionInput::from_json(one.as_bytes()).unwrap().replace(&spec);
+    let values = |name: &str| -> Vec<String> {
+        let values = one.endpoint().headers().get(name).unwrap();
+        values.iter().map(|value| value.as_str().to_owned()).collect()
+    };
+    assert_eq!(values("cookie"), ["a=s1", "c=s3"]);
+    assert_eq!(values("authorization"), ["Bearer t0ken"]);
+}
+
+#[test]
+fn a_mask_that_stands_for_nothing_is_refused_by_its_path() {
+    let old = read(WITH_CREDENTIALS).unwrap();
+    for (given, field) in [
+        (r#""headers":{"Authorization":["********"]}"#, "endpoint.headers.Authorization[0]"),
+        (r#""headers":{"Cookie":["a","b","********"]}"#, "endpoint.headers.Cookie[2]"),
+        (r#""headers":{"X-Token":["********"]}"#, "endpoint.headers.X-Token[0]"),
+        (
+            r#""actions":{"update":{"headers":{"X-Api-Key":["********"]}}}"#,
+            "endpoint.actions.update.headers.X-Api-Key[0]",
+        ),
+    ] {
+        let text = format!(r#"{{"endpoint":{{"url":"http://h",{given}}}}}"#);
+        let created = read(&text).unwrap();
+        let refused = created.check_masks().unwrap_err();
+        assert_eq!(refused.field(), field);
+        assert!(refused.reason().contains("none to keep"), "{refused}");
+        let replaced = SubscriptionInput::from_json(text.as_bytes()).unwrap().replace(&old);
+        let kept = field.ends_with("Authorization[0]");
+        assert_eq!(replaced.check_masks().is_ok(), kept, "{field}");
+    }
+    // Elsewhere it is a value like any other.
+    read(r#"{"endpoint":{"url":"http://h","headers":{"X-Id":["********"]}}}"#)
+        .unwrap()
+        .check_masks()
+        .unwrap();
 }
