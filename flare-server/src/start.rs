@@ -160,6 +160,13 @@ fn warn_of(config: &Config) {
              loopback (127.0.0.1) behind something that asks who it is"
         );
     }
+    if !config.http.auth.tokens.is_empty() && !addr.ip().is_loopback() {
+        warn!(
+            "tokens reach {addr} in the clear, for flare speaks plain HTTP: whoever sees the network \
+             between may use them. Listen on loopback (127.0.0.1) behind a proxy that speaks TLS, or \
+             keep others off that network"
+        );
+    }
     if !config.worker.enable && config.repository.engine == Engine::Memory {
         warn!(
             "nothing will be delivered: worker.enable is false, and no other process sees this \

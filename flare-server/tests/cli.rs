@@ -200,6 +200,20 @@ fn listening_to_everybody_without_tokens_is_warned_of() {
 }
 
 #[test]
+fn tokens_that_cross_a_network_in_the_clear_are_warned_of() {
+    let tokens = "http.auth.tokens=[{ token = \"secret-word-of-ours\", scope = \"read\" }]";
+    for (addr, warned) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let mut server = Server::start(&["--addr", addr, "--set", tokens]);
+        server.terminate();
+        assert!(server.wait().success());
+        let log = server.log();
+        assert_eq!(log.contains("in the clear"), warned, "{log}");
+        assert_eq!(log.contains("WARN"), warned, "{log}");
+        assert!(!log.contains("secret-word"), "{log}");
+    }
+}
+
+#[test]
 fn json_logs_are_objects_with_the_commit() {
     let mut server = Server::start(&["--set", "log.format=json"]);
     server.terminate();
