@@ -308,6 +308,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_says_how_often_a_message_is_received() {
+        let readme = include_str!("../README.md");
+        assert_eq!(SqsConfig::new().max_receives, 1_000);
+        assert!(readme.contains("received 1,000 times (`max_receives`"), "the text");
+        assert!(readme.contains("| receipts of a message | 1,000 (`max_receives`"), "the table");
+    }
+
+    #[test]
     fn secrets_are_not_shown() {
         let config = SqsConfig::new().credentials("AKIA", "hush").session_token("hush");
         let shown = format!("{config:?}");

@@ -192,6 +192,33 @@ fn only_what_needs_protoc_is_left_out_of_a_plain_build() {
 }
 
 #[test]
+fn the_readme_s_settings_have_the_values_it_says() {
+    let settings = flare_core::pipeline::Settings::default();
+    let readme = text(&root().join("flare-core/README.md"));
+    let seconds = |time: std::time::Duration| format!("{} s", time.as_secs());
+    for (fields, values) in [
+        ("`partition_limit`", vec![settings.partition_limit.to_string()]),
+        ("`pinned_slots`", vec![settings.pinned_slots.to_string()]),
+        ("`workers`, `batch`", vec![settings.workers.to_string(), settings.batch.to_string()]),
+        ("`ingest_limit`", vec![settings.ingest_limit.to_string()]),
+        (
+            "`concurrency`, `in_flight_limit`",
+            vec![settings.concurrency.to_string(), settings.in_flight_limit.to_string()],
+        ),
+        ("`timeout`", vec![seconds(settings.timeout)]),
+        ("`jobs_every`", vec![seconds(settings.jobs_every)]),
+        ("`sample_every`", vec![seconds(settings.sample_every)]),
+        ("`drain_limit`", vec![seconds(settings.drain_limit)]),
+        ("`lease_ttl`", vec![seconds(settings.lease_ttl)]),
+    ] {
+        let row = readme.lines().find(|line| line.starts_with(&format!("| {fields} |")));
+        let row = row.unwrap_or_else(|| panic!("there is no row {fields}"));
+        let said = row.split('|').nth(2).unwrap().replace("1,", "1").trim().to_owned();
+        assert_eq!(said, values.join(", "), "{row}");
+    }
+}
+
+#[test]
 fn every_source_file_says_what_it_is_for() {
     for file in files(&root(), &[".rs"]) {
         let source = text(&file);

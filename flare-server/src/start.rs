@@ -167,6 +167,14 @@ fn warn_of(config: &Config) {
              keep others off that network"
         );
     }
+    let reserved = config.cluster.pinned_slots;
+    if reserved > 0 {
+        warn!(
+            "cluster.pinned-slots sets {reserved} slots aside that nothing in this program uses: only \
+             a host that embeds Flare on the same stores can pin a subscription to one (Flare::pin). \
+             Without such a host leave it at 0"
+        );
+    }
     if !config.worker.enable && config.repository.engine == Engine::Memory {
         warn!(
             "nothing will be delivered: worker.enable is false, and no other process sees this \
