@@ -17,8 +17,9 @@ use std::time::Duration;
 use flare_backend_mongo::{Commands, MongoRepository};
 use flare_core::model::{
     Action, BucketRange, ChangeRule, ClaimId, Content, DeadLetter, DeathReason, DocumentKey,
-    DocumentUrl, Endpoint, Epoch, Generation, IdSource, Present, Resource, ResourceId, Revision,
-    RowEffect, RowKey, Spread, Subscription, SubscriptionId, SubscriptionSpec, Timestamp, Version,
+    DocumentUrl, Endpoint, Epoch, Generation, IdSource, JobKind, Present, Resource, ResourceId,
+    Revision, RowEffect, RowKey, Spread, Subscription, SubscriptionId, SubscriptionSpec, Timestamp,
+    Version,
 };
 use flare_core::port::{
     ClaimRows, DocumentStore, DocumentWrite, JobStore, Page, PendingQuery, Replay, ResourceStore,
@@ -240,6 +241,7 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.rows_of(some(), Some(row(&keys[3])), 100).await.unwrap();
     store.lanes(*subscription).await.unwrap();
     store.due_jobs(now, 10).await.unwrap();
+    store.job(JobKind::Reconcile, "documents").await.unwrap();
     store.remove_rows(*subscription, 10).await.unwrap();
     store.remove_documents(*resource, 10).await.unwrap();
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flare_core::model::Timestamp;
 use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, stream};
 
@@ -20,13 +21,16 @@ pub struct CountingRepository {
     inner: Arc<dyn Repository>,
     tally: Arc<Mutex<Tally>>,
     slow: Option<(Duration, Arc<dyn Clock>)>,
+    /// Calls are answered from then on.
+    still_until: Arc<Mutex<Timestamp>>,
     max_batch: usize,
 }
 
 impl CountingRepository {
     /// Counts the calls of `inner`.
     pub fn new(inner: Arc<dyn Repository>) -> Self {
-        Self { inner, tally: Arc::default(), slow: None, max_batch: usize::MAX }
+        let still_until = Arc::new(Mutex::new(Timestamp::EPOCH));
+        Self { inner, tally: Arc::default(), slow: None, still_until, max_batch: usize::MAX }
     }
 
     /// The same; every call takes this much longer, by this clock.
@@ -41,6 +45,11 @@ impl CountingRepository {
     pub fn taking(mut self, max_batch: usize) -> Self {
         self.max_batch = max_batch;
         self
+    }
+
+    /// Answers no call before `time`, by the clock it is slowed by.
+    pub fn stand_still(&self, time: Timestamp) {
+        *self.still_until.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
     /// What was counted since the last time this was asked.
@@ -60,7 +69,8 @@ impl CountingRepository {
     async fn count(&self, call: &'static str, items: usize) {
         self.lock().add(call, items);
         if let Some((time, clock)) = &self.slow {
-            clock.sleep_until(clock.now() + *time).await;
+            let still = *self.still_until.lock().unwrap_or_else(PoisonError::into_inner);
+            clock.sleep_until((clock.now() + *time).max(still)).await;
         }
     }
 

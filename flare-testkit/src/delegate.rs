@@ -52,7 +52,7 @@ macro_rules! delegate_stores {
             use flare_core::Result;
             use flare_core::model::{
                 Applied, DeadLetterId, Document, DocumentKey, DocumentUrl, Epoch, Generation, Job,
-                JobId, LaneState, PartitionId, Resource, ResourceId, ResourceState, Row, RowKey,
+                JobId, JobKind, LaneState, PartitionId, Resource, ResourceId, ResourceState, Row, RowKey,
                 Spread, Subscription, SubscriptionId, Timestamp, Version,
             };
             use flare_core::port::{
@@ -155,6 +155,7 @@ macro_rules! delegate_stores {
                 one {
                     fn insert_job(job: Job) -> bool;
                     fn due_jobs(due_by: Timestamp, limit: usize) -> Vec<Job>;
+                    fn job(kind: JobKind, subject: &str) -> Option<Job>;
                     fn advance_job(epoch: Epoch, id: JobId, cursor: Option<String>, due: Timestamp)
                         -> Applied;
                     fn finish_job(epoch: Epoch, id: JobId) -> Applied;

@@ -3,9 +3,11 @@
 
 mod bytes;
 mod clients;
+mod fairness;
 mod finding;
 mod names;
 mod places;
+mod stages;
 
 pub use clients::Clients;
 pub use finding::Finding;
@@ -34,7 +36,7 @@ pub struct Run {
 }
 
 /// All runs, in the order in which they are made.
-pub const RUNS: &[Run] = &[bytes::RUN, places::RUN, names::RUN];
+pub const RUNS: &[Run] = &[stages::RUN, bytes::RUN, places::RUN, names::RUN, fairness::RUN];
 
 /// Makes the runs named, or all; tells whether every finding holds.
 pub fn attack(args: &[&str]) -> Result<bool> {

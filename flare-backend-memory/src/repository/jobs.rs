@@ -42,6 +42,12 @@ impl JobStore for MemoryRepository {
         Ok(due)
     }
 
+    async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {
+        let table = lock(&self.jobs.0);
+        let id = table.by_subject.get(&(kind, subject.to_owned()));
+        Ok(id.and_then(|id| table.by_id.get(id)).cloned())
+    }
+
     async fn advance_job(
         &self,
         epoch: Epoch,

@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::model::{Applied, Epoch, Job, JobId, Timestamp};
+use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
 use flare_core::port::JobStore;
 use mongodb::bson::{Document, doc};
 use serde::Deserialize;
@@ -24,6 +24,12 @@ fn read_job(record: Record<'_>) -> Result<Job> {
     job.epoch = Epoch::new(record.small("epoch")?);
     job.due = record.time("due")?;
     Ok(job)
+}
+
+/// A kind as it is stored.
+fn written(kind: JobKind) -> String {
+    let kind = serde_json::to_value(kind).ok();
+    kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }
 
 impl MongoRepository {
@@ -70,8 +76,7 @@ impl MongoRepository {
 impl JobStore for MongoRepository {
     async fn insert_job(&self, job: Job) -> Result<bool> {
         const OPERATION: &str = "insert_job";
-        let kind = serde_json::to_value(job.kind).ok();
-        let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let kind = written(job.kind);
         let mut record = doc! {
             "_id": record::id(job.id.as_bytes()),
             "kind": kind,
@@ -97,6 +102,13 @@ impl JobStore for MongoRepository {
         let jobs = &self.stored.jobs;
         let question = jobs.find(due).sort(doc! { "due": 1, "_id": 1 }).limit(limit(most));
         self.connection.all("due_jobs", question, read_job).await
+    }
+
+    async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {
+        const OPERATION: &str = "job";
+        let this = doc! { "kind": written(kind), "subject": subject };
+        let found = self.connection.run(OPERATION, self.stored.jobs.find_one(this)).await?;
+        found.map(|found| read_job(Record::new(OPERATION, &found))).transpose()
     }
 
     async fn advance_job(

@@ -7,24 +7,19 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::{Instrument, debug_span, info, warn};
+use tracing::{info, warn};
 
 use super::scripted::{Script, follow};
 use super::sharing::share_slots;
 use crate::cluster::{ClusterHandle, ClusterMember};
 use crate::error::{Error, ErrorKind, Result};
-use crate::observe;
 use crate::pipeline::context::Context;
+use crate::pipeline::crew::{self, Stage};
 use crate::pipeline::jobs;
 use crate::pipeline::lanes::{Lanes, Teller};
 use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
-use crate::pipeline::partition::partition;
 use crate::pipeline::reconcile::reconcile;
-use crate::pipeline::spread::spread_tasks;
-use crate::pipeline::stage::Source;
 use crate::pipeline::stop::{Stop, stop};
-use crate::pipeline::task::Task;
-use crate::port::QueueName;
 
 /// Beyond the lanes' own limit: what the other loops may take to end.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -168,31 +163,8 @@ impl Runtime {
     /// What any node may do for all of them.
     fn start_stages(&self, loops: &mut JoinSet<()>, stop: &Stop) {
         let context = || Arc::clone(&self.context);
-        let partitions = Source::new(context(), QueueName::Partition);
-        let spreads = Source::new(context(), QueueName::Spread);
-        for worker in 0..self.context.settings.workers {
-            let shared = context();
-            let work = async move |tasks: Vec<Task>| {
-                let span = debug_span!(observe::PARTITION, tasks = tasks.len());
-                partition(&shared, tasks).instrument(span).await
-            };
-            let pulse = self.context.pulse("partition");
-            let (source, until) = (partitions.clone(), stop.clone());
-            match worker {
-                0 => loops.spawn(source.consume(pulse, until, work)),
-                _ => loops.spawn(source.help(pulse, until, work)),
-            };
-            let shared = context();
-            let work = async move |tasks: Vec<Task>| {
-                let span = debug_span!(observe::SPREAD, tasks = tasks.len());
-                spread_tasks(&shared, tasks).instrument(span).await
-            };
-            let pulse = self.context.pulse("spread");
-            let (source, until) = (spreads.clone(), stop.clone());
-            match worker {
-                0 => loops.spawn(source.consume(pulse, until, work)),
-                _ => loops.spawn(source.help(pulse, until, work)),
-            };
+        for stage in [Stage::Partition, Stage::Spread] {
+            crew::start(&self.context, stage, loops, stop);
         }
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));

@@ -21,6 +21,8 @@ pub enum JobKind {
     Queue,
     /// Brings stored data to a newer format.
     Migrate,
+    /// Announces changes again whose tasks were lost; never ends.
+    Reconcile,
 }
 
 /// One piece of long work: at most one per kind and subject, resumable at its cursor.

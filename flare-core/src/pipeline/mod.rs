@@ -3,7 +3,8 @@
 //! 1. `ingest`: a put or delete becomes one atomic conditional write, which decides whether
 //!    anything changed. The document is *undispatched* from then on. Where several resources match
 //!    its URL, `overlap` says which of them has it, and `moves` takes it to the most specific one.
-//! 2. `partition`: finds the partitions of the document's resource.
+//! 2. `partition`: finds the partitions of the document's resource, if it still has to be spread
+//!    (`outstanding`).
 //! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
 //! 4. `lanes` and `lane`: the owner of a lane (`ownership`, `term`) loads its due rows, composes
 //!    the request (`compose`, `sign`), makes the attempt, judges it (`judge`, `backoff`) and stores
@@ -12,8 +13,9 @@
 //! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
 //! of what was deleted (`retire` and `close` mark it), forgetting what is past its retention.
 //!
-//! `stage` is the loop between a queue and a stage, `task` what they say to each other, and
-//! `reconcile` finds what was lost between them; `restore` brings a vanished queue back. Queues only wake; documents and rows are the
+//! `stage` is the loop between a queue and a lane, `crew` the workers of the stages before it (`shares`
+//! and `turn` say which resource they are at, and for how long), `task` what they say to each other
+//! and `load` what a batch of it comes to. `reconcile` finds what was lost between them; `restore` brings a vanished queue back. Queues only wake; documents and rows are the
 //! truth, so every arrow may be lost, doubled or late.
 
 pub(crate) mod backoff;
@@ -21,6 +23,7 @@ pub(crate) mod batch;
 pub(crate) mod close;
 pub(crate) mod compose;
 pub(crate) mod context;
+pub(crate) mod crew;
 pub(crate) mod event;
 pub(crate) mod health;
 pub(crate) mod herald;
@@ -29,8 +32,10 @@ pub(crate) mod jobs;
 pub(crate) mod judge;
 pub(crate) mod lane;
 pub(crate) mod lanes;
+pub(crate) mod load;
 pub(crate) mod meter;
 pub(crate) mod moves;
+pub(crate) mod outstanding;
 pub(crate) mod overlap;
 pub(crate) mod ownership;
 pub(crate) mod partition;
@@ -40,6 +45,7 @@ pub(crate) mod reconcile;
 pub(crate) mod restore;
 pub(crate) mod retire;
 pub(crate) mod settings;
+pub(crate) mod shares;
 pub(crate) mod sign;
 pub(crate) mod slots;
 pub(crate) mod spread;
@@ -47,6 +53,7 @@ pub(crate) mod stage;
 pub(crate) mod stop;
 pub(crate) mod task;
 pub(crate) mod term;
+pub(crate) mod turn;
 pub(crate) mod wake;
 
 pub use event::{Event, EventKind, Told};

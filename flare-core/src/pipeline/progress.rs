@@ -19,7 +19,7 @@ pub(crate) struct Progress {
     loops: Mutex<Vec<(&'static str, Weak<Beat>)>>,
 }
 
-/// When one loop got somewhere, and since when it has been at work.
+/// When one loop got somewhere, and since when it has been at work without getting anywhere.
 #[derive(Debug)]
 struct Beat {
     last: AtomicI64,
@@ -38,7 +38,14 @@ impl Pulse {
         let _ = self.0.since.compare_exchange(IDLE, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It got somewhere.
+    /// It got somewhere, and has more to do.
+    pub(crate) fn advances(&self, now: Timestamp) {
+        let now = now.unix_nanos();
+        self.0.last.store(now, Ordering::Relaxed);
+        self.0.since.store(now, Ordering::Relaxed);
+    }
+
+    /// It got somewhere, and has nothing more to do.
     pub(crate) fn rests(&self, now: Timestamp) {
         self.0.last.store(now.unix_nanos(), Ordering::Relaxed);
         self.0.since.store(IDLE, Ordering::Relaxed);
@@ -107,7 +114,8 @@ pub struct LoopReport {
     pub name: &'static str,
     /// When one of them last got somewhere.
     pub last_progress_at: Timestamp,
-    /// Since when the one that has been at it for longest has something to do; `None` if none has.
+    /// Since when the one that has been at it for longest has something to do and got nowhere with
+    /// it; `None` if none has anything to do.
     pub working_since: Option<Timestamp>,
 }
 
@@ -140,10 +148,13 @@ mod tests {
         other.works(at(38));
         other.rests(at(39));
         assert!(stuck(40), "another one's progress is not its own");
-        one.rests(at(41));
+        one.advances(at(41));
+        assert!(!stuck(70), "it got somewhere, though it is not done");
+        assert!(stuck(71), "and then nowhere");
+        one.rests(at(72));
         assert!(!stuck(1_000));
         assert_eq!(progress.loops().len(), 1);
-        assert_eq!(progress.loops()[0].last_progress_at, at(41));
+        assert_eq!(progress.loops()[0].last_progress_at, at(72));
     }
 
     #[test]

@@ -1,94 +1,167 @@
 //! Takes what the store knows to be undispatched; gives it to the partition stage again. Finds
 //! every change whose task was lost, or whose sender died in between, and finishes the move of a
-//! document before anybody is told of it. A queue that was made again
-//! has it look at once.
+//! document before anybody is told of it. One node at a time does it (`claim`); what counts as lost is decided by plain functions (`patience`). A queue that was made
+//! again has it look at once.
+
+mod claim;
+mod patience;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use tracing::{info, warn};
 
+use self::claim::Claim;
+use self::patience::{Looks, Waiting};
 use super::context::Context;
 use super::ingest::announce;
 use super::moves::finish_found;
-use super::stage::chain;
+use super::progress::Pulse;
+use super::stage::{chain, pause_after};
 use super::stop::Stop;
 use crate::error::{ErrorKind, Result};
 use crate::model::Timestamp;
-use crate::port::{QueueName, Undispatched};
+use crate::port::{QueueDepth, QueueName, Undispatched};
 
 /// Changes announced at a time.
 const PAGE: usize = 500;
-/// More than this many messages waiting: the stage is behind, not the queue lossy.
-const BUSY: u64 = 1_000;
+/// How long the store may take to hear that this node reconciles no more.
+const LEAVING: Duration = Duration::from_secs(1);
 
-/// Looks for lost changes at the start and then in regular intervals.
+/// Why the reconciler looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// This node starts: if no task waits anywhere, all that is undispatched is lost.
+    Start,
+    /// A queue was made again, so that whatever was in it is lost.
+    Lost,
+    /// It is time to.
+    Regular,
+}
+
+/// Looks for lost changes at the start and then in regular intervals, while this node is the one
+/// that does.
 pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     let every = context.settings.reconcile_every;
-    // At the start nobody of ours is working on anything: all of it counts as lost.
-    let mut until = Timestamp::MAX;
-    let mut ahead = None;
     let pulse = context.pulse("reconcile");
+    let mut reconciler = Reconciler::new(&context, &pulse);
+    let (mut wish, mut failures) = (Wish::Start, 0);
     loop {
         pulse.works(context.now());
         let round = tokio::select! {
             biased;
-            () = stop.requested() => return,
-            round = sweep(&context, until) => round,
+            () = stop.requested() => break,
+            round = reconciler.turn(wish) => round,
         };
-        if round.is_ok() {
-            pulse.rests(context.now());
-        }
-        match round {
-            Ok(0) => {}
-            Ok(found) => info!(found, "announced changes that were not spread yet"),
-            Err(error) => warn!(error = %chain(&error), "could not look for lost changes"),
-        }
-        let lost = tokio::select! {
+        let pause = match round {
+            Ok(found) => {
+                pulse.rests(context.now());
+                if found > 0 {
+                    info!(found, "announced changes that were not spread yet");
+                }
+                (wish, failures) = (Wish::Regular, 0);
+                every
+            }
+            Err(error) => {
+                failures += 1;
+                warn!(error = %chain(&error), "could not look for lost changes");
+                every.min(pause_after(failures))
+            }
+        };
+        tokio::select! {
             biased;
-            () = stop.requested() => return,
-            () = context.tasks_lost.notified() => true,
-            () = context.sleep(context.jittered(every)) => false,
-        };
-        if lost {
-            until = Timestamp::MAX;
-            continue;
+            () = stop.requested() => break,
+            () = context.tasks_lost.notified() => wish = Wish::Lost,
+            () = context.sleep(context.jittered(pause)) => {}
         }
-        if ahead.is_none() {
-            ahead = store_ahead(&context).await;
-        }
-        // The store judges by its own clock how old a change is.
-        let now = context.now().unix_nanos().saturating_add(ahead.unwrap_or(0));
-        until = Timestamp::from_unix_nanos(now) - every;
+    }
+    tokio::select! {
+        biased;
+        () = reconciler.claim.leave() => {}
+        () = context.sleep(LEAVING) => {}
     }
 }
 
-/// How far the store's clock is ahead of ours, in nanoseconds. Costs an epoch, so it is asked once.
-async fn store_ahead(context: &Context) -> Option<i64> {
-    let before = context.now();
-    match context.repository.next_epoch().await {
-        Ok(drawn) => Some(drawn.at.unix_nanos().saturating_sub(before.unix_nanos())),
-        Err(error) => {
-            warn!(error = %chain(&error), "could not ask for the store's time");
-            None
-        }
-    }
+struct Reconciler<'a> {
+    context: &'a Context,
+    pulse: &'a Pulse,
+    claim: Claim<'a>,
+    looks: Looks,
 }
 
-/// Announces everything undispatched that was stored by `until`.
-async fn sweep(context: &Context, until: Timestamp) -> Result<usize> {
-    match context.queue.depth(&QueueName::Partition).await {
-        Ok(depth) if depth.ready > BUSY => return Ok(0),
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+impl<'a> Reconciler<'a> {
+    fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
+        Self { context, pulse, claim: Claim::new(context), looks: Looks::default() }
     }
-    let mut found = 0;
-    let mut pages = context.repository.undispatched(until).chunks(PAGE);
-    while let Some(page) = pages.next().await {
-        let page: Vec<Undispatched> = page.into_iter().collect::<Result<_>>()?;
-        found += page.len();
-        announce(context, finish_found(context, page).await).await?;
+
+    /// Announces what was lost, if this node is the one that looks; tells how much that was.
+    async fn turn(&mut self, wish: Wish) -> Result<usize> {
+        let held = self.claim.keep().await?;
+        if !held {
+            let taken = match wish {
+                Wish::Regular => self.claim.take_if_free().await?,
+                // Another node may hold the claim and know nothing of it.
+                Wish::Lost => self.claim.take().await?,
+                Wish::Start => {
+                    self.claim.take_if_free().await?
+                        || (self.waiting().await?.is_nothing() && self.claim.take().await?)
+                }
+            };
+            if !taken {
+                return Ok(0);
+            }
+            self.looks = Looks::since(self.claim.now());
+        }
+        self.look(wish == Wish::Lost).await
     }
-    Ok(found)
+
+    /// Announces what counts as lost, or everything.
+    async fn look(&mut self, everything: bool) -> Result<usize> {
+        let (now, every) = (self.claim.now(), self.context.settings.reconcile_every);
+        let until = if everything { Timestamp::MAX } else { self.looks.until(now, every) };
+        let mut pages = self.context.repository.undispatched(until).chunks(PAGE);
+        let (mut waiting, mut found) = (None, 0);
+        while let Some(page) = pages.next().await {
+            let page = page.into_iter().collect::<Result<Vec<Undispatched>>>()?;
+            // Where nothing is undispatched the queues need not be asked.
+            let waiting = match &waiting {
+                Some(waiting) => waiting,
+                None => waiting.insert(self.waiting().await?),
+            };
+            if !everything && !self.looks.is_worth_it(waiting, now, every) {
+                return Ok(found);
+            }
+            let lost = |change: &Undispatched| {
+                everything || self.looks.finds_lost(change, waiting, now, every)
+            };
+            let lost: Vec<Undispatched> = page.into_iter().filter(lost).collect();
+            if lost.is_empty() {
+                continue;
+            }
+            // Whoever has taken the claim meanwhile announces them.
+            if !self.claim.keep().await? {
+                return Ok(found);
+            }
+            found += lost.len();
+            announce(self.context, finish_found(self.context, lost).await).await?;
+            self.pulse.advances(self.context.now());
+        }
+        self.looks.looked(&waiting.unwrap_or_default(), now);
+        Ok(found)
+    }
+
+    /// What is in the queues of both stages. The first stage is asked first: what leaves it is in
+    /// the second before.
+    async fn waiting(&self) -> Result<Waiting> {
+        let partition = self.depth(&QueueName::Partition).await?;
+        Ok(Waiting { partition, spread: self.depth(&QueueName::Spread).await? })
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
+        match self.context.queue.depth(queue).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(QueueDepth::default()),
+            depth => depth,
+        }
+    }
 }

@@ -26,7 +26,8 @@ pub struct Settings {
     /// ([`QueueUpkeep::placed`](crate::upkeep::QueueUpkeep::placed)), restart, clean up the old ones;
     /// what was in them is found in the stores.
     pub placement: Placement,
-    /// Workers on a queue between stages: one always, the others while there is much in it.
+    /// Workers on a queue between stages: one always, the others while there is much in it. While all
+    /// of them are at something long, one more looks after the resources that they are not at.
     pub workers: usize,
     /// Most messages a stage takes at a time.
     pub batch: usize,

@@ -1,89 +1,149 @@
 //! Takes documents and one partition; gives every subscription in it a row that wants them, then
 //! wakes the lanes. Idempotent, unfenced: may run anywhere, twice, late.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::batch::batches;
 use super::context::Context;
-use super::partition::{answers_of, group};
-use super::task::Task;
+use super::load::{Documents, Load, take_from};
+use super::outstanding::Outstanding;
+use super::turn::Turn;
 use crate::error::Result;
 use crate::model::{
-    DocumentKey, DocumentUrl, LaneId, PartitionId, ResourceId, Spread, SubscriptionStatus, Version,
+    DocumentKey, DocumentUrl, LaneId, PartitionId, Spread, SubscriptionStatus, Version,
 };
 use crate::port::{ClosePartition, Member};
 
-/// Works on a batch of spread tasks; one answer per task.
-pub(crate) async fn spread_tasks(context: &Context, tasks: Vec<Task>) -> Vec<Result<()>> {
-    let (groups, answers) = group(&tasks, |task| match task {
-        Task::Spread { resource, partition, documents } => {
-            Some(((*resource, *partition), documents.as_slice()))
-        }
-        _ => None,
-    });
-    let mut outcome = Vec::with_capacity(groups.len());
-    for ((resource, partition), documents) in groups {
-        let done = one_partition(context, resource, partition, documents).await;
-        outcome.push(((resource, partition), done));
+/// Batches of rows after which lanes are woken, documents marked, and others may have their turn.
+const BATCHES: usize = 16;
+
+/// Works on a resource's documents, partition by partition, until all are done or the turn is over,
+/// and leaves the rest.
+pub(super) async fn spread_load(
+    turn: &Turn<'_>,
+    known: &mut Outstanding,
+    load: &mut Load,
+) -> Result<()> {
+    while !turn.is_over()
+        && let Some((partition, mut documents)) = load.take_part(turn.any_of(load.parts()))
+    {
+        let Some(number) = partition else { continue };
+        let spread = spread(turn, known, number, Note::Close, &mut documents).await;
+        load.put_back(partition, documents);
+        spread?;
     }
-    answers_of(answers, &outcome, "spread")
+    Ok(())
 }
 
-async fn one_partition(
-    context: &Context,
-    resource: ResourceId,
+/// How it is noted that documents have been spread to a partition.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Note {
+    /// It is the only one: they are dispatched.
+    Dispatch,
+    /// It is one of several: they are no longer open to it.
+    Close,
+}
+
+/// Writes the rows of one partition, wakes their lanes and notes it, some documents at a time; leaves
+/// those that it had no time for.
+pub(super) async fn spread(
+    turn: &Turn<'_>,
+    known: &mut Outstanding,
     partition: PartitionId,
-    documents: BTreeMap<DocumentUrl, Version>,
+    note: Note,
+    documents: &mut Documents,
 ) -> Result<()> {
-    spread(context, resource, partition, &documents).await?;
+    let (context, resource) = (turn.context, turn.resource);
+    let owed = match note {
+        Note::Dispatch => None,
+        Note::Close => Some(partition),
+    };
+    let (mut members, mut first) = (None, None);
+    loop {
+        known.keep(context, owed, documents).await?;
+        if documents.is_empty() || turn.is_over() {
+            return Ok(());
+        }
+        let began = context.clock.monotonic();
+        let members = match &mut members {
+            Some(members) => members,
+            // After the documents were written: whoever subscribed before that is in it.
+            None => members.insert(context.repository.members(resource, partition).await?),
+        };
+        let rows = BATCHES.saturating_mul(context.batch_limit());
+        let count = (rows / members.len().max(1)).max(1);
+        if documents.len() > count && first.is_none() {
+            first = documents.keys().nth(turn.any_of(documents.len())).cloned();
+        }
+        let some = take_from(documents, first.as_ref(), count);
+        write(turn, members, &some).await?;
+        context.wake(lanes(context, members, &some)).await?;
+        let count = some.len();
+        match note {
+            Note::Dispatch => dispatched(turn, some).await?,
+            Note::Close => closed(turn, partition, some).await?,
+        }
+        turn.did(count, began);
+    }
+}
+
+/// Notes that documents have been spread to all partitions.
+pub(super) async fn dispatched(turn: &Turn<'_>, documents: Documents) -> Result<()> {
+    let key = |url: DocumentUrl| DocumentKey::new(turn.resource, url);
+    let versions = documents.into_iter().map(|(url, version)| (key(url), version));
+    for versions in batches(turn.context.batch_limit(), versions) {
+        for marked in turn.context.repository.mark_dispatched(versions).await {
+            marked?;
+        }
+        turn.advances();
+    }
+    Ok(())
+}
+
+/// Notes that documents have been spread to one of several partitions.
+async fn closed(turn: &Turn<'_>, partition: PartitionId, documents: Documents) -> Result<()> {
     let close = |(url, version): (DocumentUrl, Version)| ClosePartition {
-        key: DocumentKey::new(resource, url),
+        key: DocumentKey::new(turn.resource, url),
         version,
         partition,
     };
-    for closes in batches(context.batch_limit(), documents.into_iter().map(close)) {
-        for closed in context.repository.close_partitions(closes).await {
+    for closes in batches(turn.context.batch_limit(), documents.into_iter().map(close)) {
+        for closed in turn.context.repository.close_partitions(closes).await {
             closed?;
+        }
+        turn.advances();
+    }
+    Ok(())
+}
+
+async fn write(turn: &Turn<'_>, members: &[Member], documents: &Documents) -> Result<()> {
+    let (repository, limit) = (&turn.context.repository, turn.context.batch_limit());
+    let all = members.len() * documents.len();
+    let (mut written, mut rows) = (0, Vec::with_capacity(limit.min(all)));
+    for member in members {
+        for (url, version) in documents {
+            rows.push(Spread {
+                subscription: member.subscription,
+                generation: member.generation,
+                document: DocumentKey::new(turn.resource, url.clone()),
+                wanted: *version,
+            });
+            if rows.len() == limit || written + rows.len() == all {
+                written += rows.len();
+                repository.spread_rows(std::mem::take(&mut rows)).await?;
+                turn.advances();
+                if written < all {
+                    // A store that never waits would let nobody else run in between.
+                    tokio::task::yield_now().await;
+                }
+            }
         }
     }
     Ok(())
 }
 
-/// Writes the rows of one partition and wakes their lanes.
-pub(super) async fn spread(
-    context: &Context,
-    resource: ResourceId,
-    partition: PartitionId,
-    documents: &BTreeMap<DocumentUrl, Version>,
-) -> Result<()> {
-    let members = context.repository.members(resource, partition).await?;
-    let limit = context.batch_limit();
-    let mut rows = Vec::with_capacity(limit.min(members.len() * documents.len()));
-    for member in &members {
-        for (url, version) in documents {
-            rows.push(Spread {
-                subscription: member.subscription,
-                generation: member.generation,
-                document: DocumentKey::new(resource, url.clone()),
-                wanted: *version,
-            });
-            if rows.len() == limit {
-                context.repository.spread_rows(std::mem::take(&mut rows)).await?;
-            }
-        }
-    }
-    if !rows.is_empty() {
-        context.repository.spread_rows(rows).await?;
-    }
-    context.wake(lanes(context, &members, documents)).await
-}
-
 /// The lanes that got something to do. One that is not active looks for itself when it becomes so.
-fn lanes(
-    context: &Context,
-    members: &[Member],
-    documents: &BTreeMap<DocumentUrl, Version>,
-) -> BTreeSet<(LaneId, u32)> {
+fn lanes(context: &Context, members: &[Member], documents: &Documents) -> BTreeSet<(LaneId, u32)> {
     let active = members.iter().filter(|member| member.status == SubscriptionStatus::Active);
     active
         .flat_map(|member| {

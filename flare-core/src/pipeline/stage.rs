@@ -1,11 +1,10 @@
 //! Takes a queue and what to do with its tasks; gives a loop that takes batches, works on them
 //! and settles each, until told to stop. A full stage stops its source: nothing is taken before
-//! the batch at hand is done.
+//! the batch at hand is done. (The stages that spread have several workers each: `crew`.)
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::context::Context;
@@ -17,31 +16,26 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::port::{Incoming, QueueExt, QueueName, Receipt, Receive, Settlement};
 
 /// How long to wait for a first message.
-const WAIT: Duration = Duration::from_secs(20);
-/// This many messages at once: a second worker is worth its requests.
-const BUSY: usize = 10;
+pub(super) const WAIT: Duration = Duration::from_secs(20);
 /// A batch is the stage's alone for at least this long before it has to be asked for again.
 const SHORTEST_VISIBILITY: Duration = Duration::from_secs(30);
 /// How long to leave a failing store or queue alone.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A queue that workers of one runtime share: one waits for messages all the time, the others sleep
-/// until there is much to do, and again once nothing is left. So an idle queue costs one request in
-/// as long as a request may wait.
+/// A queue that tasks are taken from.
 #[derive(Clone)]
 pub(crate) struct Source {
     context: Arc<Context>,
     queue: QueueName,
     restored: Arc<Restored>,
-    crowd: Arc<Notify>,
     deaf: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Source {
     pub(crate) fn new(context: Arc<Context>, queue: QueueName) -> Self {
         let restored = context.restorer.of(&queue);
-        Self { context, queue, restored, crowd: Arc::default(), deaf: None }
+        Self { context, queue, restored, deaf: None }
     }
 
     /// Calls this whenever the queue cannot be heard: there may be any number of tasks in it.
@@ -58,12 +52,8 @@ impl Source {
         Worker { source: self, pulse, stop, work }.wait_for_tasks().await;
     }
 
-    /// Works on the queue's tasks whenever there are many, until told to stop.
-    pub(crate) async fn help<W>(self, pulse: Pulse, stop: Stop, work: W)
-    where
-        W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
-    {
-        Worker { source: self, pulse, stop, work }.wait_for_crowd().await;
+    pub(super) fn context(&self) -> &Context {
+        &self.context
     }
 
     /// How long a batch is a worker's alone unless it asks for more: longer than a request to a
@@ -72,27 +62,89 @@ impl Source {
         SHORTEST_VISIBILITY.max(self.context.settings.timeout.saturating_mul(2))
     }
 
-    async fn receive(&self, wait: Duration) -> Result<Vec<Incoming>> {
+    pub(super) async fn receive(&self, wait: Duration) -> Result<Vec<Incoming>> {
         let request = Receive::new(self.context.settings.batch, self.visibility()).wait(wait);
         let received = self.context.queue.receive(&self.queue, request).await?;
         self.context.restorer.saw(&self.queue);
-        if received.len() >= BUSY.min(self.context.settings.batch) {
-            self.crowd.notify_one();
-        }
         Ok(received)
     }
 
-    async fn extend(&self, receipts: &[(Receipt, u32)]) {
+    /// Waits until the queue had vanished and is there again.
+    pub(super) async fn is_made_again(&self) {
+        self.restored.is_made().await;
+    }
+
+    /// Keeps messages from others for as long as the work on them takes.
+    pub(super) async fn keeping<T>(
+        &self,
+        receipts: Vec<&Receipt>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let keep = async {
+            loop {
+                self.context.sleep(self.visibility() / 2).await;
+                self.extend(&receipts).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = keep => std::future::pending().await,
+        }
+    }
+
+    async fn extend(&self, receipts: &[&Receipt]) {
         for batch in receipts.chunks(self.context.queue.facts().max_batch.max(1)) {
-            let receipts = batch.iter().map(|(receipt, _)| receipt).collect();
             for extended in
-                self.context.queue.extend(&self.queue, receipts, self.visibility()).await
+                self.context.queue.extend(&self.queue, batch.to_vec(), self.visibility()).await
             {
                 if let Err(error) = extended {
                     // Somebody else may work on it too, which is no harm.
                     debug!(queue = %self.queue, error = %chain(&error), "could not keep a message");
                 }
             }
+        }
+    }
+
+    pub(super) async fn settle(&self, settlements: Vec<(Receipt, Settlement)>) {
+        let queue = &self.queue;
+        for unsettled in self.context.queue.settle_all(queue, settlements).await {
+            if let Err(unsettled) = unsettled {
+                // It comes back when its visibility ends, and finds its work done.
+                debug!(%queue, error = %chain(&unsettled.error), "could not settle a message");
+            }
+        }
+    }
+
+    /// Leaves a failing queue alone for a while; brings a vanished one back.
+    pub(super) async fn recover(
+        &self,
+        error: &Error,
+        asked: Duration,
+        failures: u32,
+        stop: &mut Stop,
+    ) {
+        let (context, queue) = (&self.context, &self.queue);
+        if error.kind() == ErrorKind::NotFound {
+            match context.restore(queue, asked).await {
+                Ok(Made::There) => return,
+                // Whoever listens here is told to stop soon.
+                Ok(Made::NotNeeded) => {}
+                Err(error) => {
+                    warn!(%queue, error = %chain(&error), "could not make the queue again")
+                }
+            }
+        } else {
+            warn!(%queue, error = %chain(error), "could not receive, will retry");
+        }
+        if let Some(deaf) = &self.deaf {
+            deaf();
+        }
+        let pause = context.jittered(pause_after(failures));
+        tokio::select! {
+            biased;
+            () = stop.requested() => {}
+            () = context.sleep(pause) => {}
         }
     }
 }
@@ -117,7 +169,7 @@ where
                 () = self.stop.requested() => return,
                 received = self.source.receive(WAIT) => received,
                 // It would wait at the one that vanished for as long as it meant to.
-                () = self.source.restored.is_made() => continue,
+                () = self.source.is_made_again() => continue,
             };
             match received {
                 Ok(messages) => {
@@ -128,25 +180,7 @@ where
                     failures += 1;
                     // There may be any amount of work that it cannot see.
                     self.pulse.works(self.context().now());
-                    self.recover(&error, asked, failures).await;
-                }
-            }
-        }
-    }
-
-    async fn wait_for_crowd(mut self) {
-        loop {
-            tokio::select! {
-                biased;
-                () = self.stop.requested() => return,
-                () = self.source.crowd.notified() => {}
-            }
-            while !self.stop.is_requested() {
-                match self.source.receive(Duration::ZERO).await {
-                    Ok(messages) if messages.is_empty() => break,
-                    Ok(messages) => self.handle(messages).await,
-                    // Whoever waits for tasks sees it too, and does something about it.
-                    Err(_) => break,
+                    self.source.recover(&error, asked, failures, &mut self.stop).await;
                 }
             }
         }
@@ -157,18 +191,12 @@ where
     }
 
     async fn handle(&self, messages: Vec<Incoming>) {
-        let (context, queue) = (self.context(), &self.source.queue);
         if !messages.is_empty() {
-            self.pulse.works(context.now());
+            self.pulse.works(self.context().now());
             let settlements = self.settlements(messages).await;
-            for unsettled in context.queue.settle_all(queue, settlements).await {
-                if let Err(unsettled) = unsettled {
-                    // It comes back when its visibility ends, and finds its work done.
-                    debug!(%queue, error = %chain(&unsettled.error), "could not settle a message");
-                }
-            }
+            self.source.settle(settlements).await;
         }
-        self.pulse.rests(context.now());
+        self.pulse.rests(self.context().now());
     }
 
     async fn settlements(&self, messages: Vec<Incoming>) -> Vec<(Receipt, Settlement)> {
@@ -178,10 +206,6 @@ where
         let mut settlements = Vec::with_capacity(messages.len());
         for message in messages {
             match Task::decode(&message.payload) {
-                Ok(Task::Restored) if is_stage(queue) => {
-                    context.tasks_lost.notify_one();
-                    settlements.push((message.receipt, Settlement::Done));
-                }
                 Ok(task) => {
                     tasks.push(task);
                     receipts.push((message.receipt, message.attempt));
@@ -196,7 +220,8 @@ where
         if tasks.is_empty() {
             return settlements;
         }
-        let results = self.keeping(&receipts, (self.work)(tasks)).await;
+        let kept = receipts.iter().map(|(receipt, _)| receipt).collect();
+        let results = self.source.keeping(kept, (self.work)(tasks)).await;
         for ((receipt, attempt), result) in receipts.into_iter().zip(results) {
             let settlement = match result {
                 Ok(()) => Settlement::Done,
@@ -210,52 +235,6 @@ where
         }
         settlements
     }
-
-    /// Keeps the messages from others for as long as the work on them takes.
-    async fn keeping<T>(&self, receipts: &[(Receipt, u32)], work: impl Future<Output = T>) -> T {
-        let keep = async {
-            loop {
-                self.context().sleep(self.source.visibility() / 2).await;
-                self.source.extend(receipts).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            done = work => done,
-            () = keep => std::future::pending().await,
-        }
-    }
-
-    /// Leaves a failing queue alone for a while; brings a vanished one back.
-    async fn recover(&mut self, error: &Error, asked: Duration, failures: u32) {
-        let (context, queue) = (Arc::clone(&self.source.context), &self.source.queue);
-        if error.kind() == ErrorKind::NotFound {
-            match context.restore(queue, asked).await {
-                Ok(Made::There) => return,
-                // Whoever listens here is told to stop soon.
-                Ok(Made::NotNeeded) => {}
-                Err(error) => {
-                    warn!(%queue, error = %chain(&error), "could not make the queue again")
-                }
-            }
-        } else {
-            warn!(%queue, error = %chain(error), "could not receive, will retry");
-        }
-        if let Some(deaf) = &self.source.deaf {
-            deaf();
-        }
-        let pause = context.jittered(pause_after(failures));
-        tokio::select! {
-            biased;
-            () = self.stop.requested() => {}
-            () = context.sleep(pause) => {}
-        }
-    }
-}
-
-/// Whether the tasks of a queue are about documents, for any worker; else they are about lanes.
-fn is_stage(queue: &QueueName) -> bool {
-    matches!(queue, QueueName::Partition | QueueName::Spread)
 }
 
 /// How long to wait after this many failures in a row.

@@ -69,8 +69,8 @@ async fn many_tasks_have_several_workers_and_no_more_than_these() {
     world.settled().await;
     let most = queue.most_held.load(Ordering::Relaxed);
     assert!(most > 2 * BATCH, "at most {most} messages at a time: one worker was alone");
-    // Four at each stage, and one for each slot.
-    assert!(most <= (4 + 4 + 2) * BATCH, "{most} messages at a time");
+    // Four at each stage with one more for what they leave undone, and one for each slot.
+    assert!(most <= (5 + 5 + 2) * BATCH, "{most} messages at a time");
     assert_eq!(world.delivery.total(), 201);
 }
 

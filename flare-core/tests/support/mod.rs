@@ -151,7 +151,8 @@ impl World {
     /// All stored jobs that come to an end.
     pub(crate) async fn removals(&self) -> Vec<Job> {
         let jobs = self.memory.repository().due_jobs(Timestamp::MAX, 1_000).await.unwrap();
-        jobs.into_iter().filter(|job| job.kind != JobKind::Expire).collect()
+        let ends = |job: &Job| !matches!(job.kind, JobKind::Expire | JobKind::Reconcile);
+        jobs.into_iter().filter(ends).collect()
     }
 }
 

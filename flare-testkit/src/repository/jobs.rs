@@ -1,4 +1,4 @@
-//! Clauses RJ1 to RJ4: long work that anybody may go on with.
+//! Clauses RJ1 to RJ5: long work that anybody may go on with.
 
 use std::time::Duration;
 
@@ -118,6 +118,32 @@ pub async fn rj4_a_finished_job_is_gone(repo: Repo) {
         let advanced = repo.advance_job(epoch, job.id, None, LONG_AGO).await.unwrap();
         assert_eq!(advanced, Applied::Missing);
     }
+}
+
+/// RJ5: a job is found by kind and subject, whenever it is due, as it is stored.
+pub async fn rj5_finds_a_job_due_or_not(repo: Repo) {
+    let make = Make::new("rj5");
+    let epoch = epochs(&repo).await[0];
+    let mut jobs = Vec::new();
+    for (kind, subject) in
+        [(JobKind::Reconcile, "x"), (JobKind::Expire, "x"), (JobKind::Expire, "y")]
+    {
+        let mut job = Job::new(make.id(), kind, subject, LONG_AGO);
+        job.due = Timestamp::from_unix_seconds(4_000_000_000);
+        assert_eq!(repo.job(kind, subject).await.unwrap(), None, "not asked for yet");
+        assert!(repo.insert_job(job.clone()).await.unwrap());
+        jobs.push(job);
+    }
+    for job in &mut jobs {
+        assert_eq!(repo.job(job.kind, &job.subject).await.unwrap().as_ref(), Some(&*job));
+        (job.cursor, job.epoch) = (Some("a.$".to_owned()), epoch);
+        job.due = job.due + Duration::from_secs(1);
+        repo.advance_job(epoch, job.id, job.cursor.clone(), job.due).await.unwrap();
+        assert_eq!(repo.job(job.kind, &job.subject).await.unwrap().as_ref(), Some(&*job));
+    }
+    repo.finish_job(epoch, jobs[1].id).await.unwrap();
+    assert_eq!(repo.job(JobKind::Expire, "x").await.unwrap(), None, "it is done");
+    assert_eq!(repo.job(JobKind::Expire, "y").await.unwrap().as_ref(), Some(&jobs[2]));
 }
 
 async fn all_due(repo: &Repo) -> Vec<Job> {

@@ -22,6 +22,7 @@ use crate::model::{Job, JobKind, Timestamp};
 
 pub(crate) use queues::align_later;
 pub(crate) use runner::run;
+pub(crate) use standing::Standing;
 
 /// Due whatever the clocks say.
 pub(crate) const AT_ONCE: Timestamp = Timestamp::EPOCH;

@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::{Job, JobId, JobKind, Timestamp};
 use crate::observe;
 use crate::pipeline::context::Context;
+use crate::pipeline::progress::Pulse;
 use crate::pipeline::stage::{chain, pause_after};
 use crate::pipeline::stop::Stop;
 
@@ -25,8 +26,8 @@ const REMEMBERED: usize = 1_024;
 
 /// Works stored jobs until told to stop.
 pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
-    let mut runner = Runner::new(&context);
     let pulse = context.pulse("jobs");
+    let mut runner = Runner::new(&context, &pulse);
     loop {
         pulse.works(context.now());
         // Dropped wherever it is: whoever takes the job next goes on.
@@ -49,6 +50,7 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
 
 struct Runner<'a> {
     context: &'a Context,
+    pulse: &'a Pulse,
     /// Drawn when first needed, and anew whenever somebody has a greater epoch.
     standing: Option<Standing>,
     /// When to see next that the job that comes round is there.
@@ -58,8 +60,9 @@ struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(context: &'a Context) -> Self {
-        Self { context, standing: None, recurring_at: Timestamp::EPOCH, failures: HashMap::new() }
+    fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
+        let (standing, failures) = (None, HashMap::new());
+        Self { context, pulse, standing, recurring_at: Timestamp::EPOCH, failures }
     }
 
     /// Works all that is due; tells whether that could be done.
@@ -83,8 +86,11 @@ impl<'a> Runner<'a> {
         let now = standing.store_time(self.context.now());
         self.recur().await?;
         let mut moved = false;
-        for job in self.context.repository.due_jobs(now, DUE).await? {
+        let due = self.context.repository.due_jobs(now, DUE).await?;
+        // Reconciling has a loop of its own, so that no long job keeps a lost change waiting.
+        for job in due.into_iter().filter(|job| job.kind != JobKind::Reconcile) {
             moved |= self.work(job).await?;
+            self.pulse.advances(self.context.now());
         }
         Ok(moved)
     }
@@ -179,7 +185,7 @@ async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
         JobKind::RemoveResource => resource::remove(held).await,
         JobKind::Expire => expire::expire(held).await,
         JobKind::Queue => queues::align(held).await,
-        JobKind::Backfill | JobKind::Migrate => {
+        JobKind::Backfill | JobKind::Migrate | JobKind::Reconcile => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
             Err(error.detail("this version does not know how to do this").into())

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::model::{Applied, Epoch, Job, JobId, Timestamp};
+use crate::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
 
 /// Keeps stored jobs.
 ///
@@ -17,6 +17,7 @@ use crate::model::{Applied, Epoch, Job, JobId, Timestamp};
 /// - **RJ3** `advance_job` and `finish_job` take place only if no greater epoch has written the
 ///   job; advancing stores cursor, due time and epoch together.
 /// - **RJ4** A finished job is gone, and its kind and subject are free again.
+/// - **RJ5** `job` gives the job of a kind and subject as it is stored, due or not.
 #[async_trait]
 pub trait JobStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a job, unless there is one for its kind and subject; tells whether it did.
@@ -24,6 +25,9 @@ pub trait JobStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads jobs that are due.
     async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>>;
+
+    /// Reads the job of a kind and subject.
+    async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>>;
 
     /// Notes how far a job has come and when to go on.
     async fn advance_job(

@@ -69,4 +69,5 @@ faults! {
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;
     "rj4": FinishedJobsStay;
+    "rj5": FindsOnlyDueJobs;
 }

@@ -1,8 +1,8 @@
-//! Breaks RJ1 to RJ4.
+//! Breaks RJ1 to RJ5.
 
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::model::{Applied, Epoch, Job, JobId, Timestamp};
+use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
 use flare_core::port::JobStore;
 
 use super::{BrokenRepository, Fault, one_more};
@@ -24,6 +24,12 @@ impl JobStore for BrokenRepository {
             jobs.retain(|job| job.due < due_by);
         }
         Ok(jobs)
+    }
+
+    async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {
+        let found = self.inner.job(kind, subject).await?;
+        let due = |job: &Job| job.due <= Timestamp::from_unix_seconds(2_000_000_000);
+        Ok(found.filter(|job| due(job) || !self.has(Fault::FindsOnlyDueJobs)))
     }
 
     async fn advance_job(

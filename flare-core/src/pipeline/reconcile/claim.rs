@@ -1,0 +1,101 @@
+//! Takes the stored job of reconciling; gives it to one node at a time. A node that dies loses it
+//! by waiting.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Applied, Job, JobId, JobKind, Timestamp};
+use crate::pipeline::context::Context;
+use crate::pipeline::jobs::{AT_ONCE, Standing, ask};
+
+/// What the one job of its kind is about.
+const SUBJECT: &str = "documents";
+/// How long the claim lasts without a word from its holder, who looks twice in that time.
+const LASTS: Duration = Duration::from_secs(10);
+
+/// This node's part in the stored job.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    context: &'a Context,
+    /// Drawn when it is first needed, and anew whenever the job is taken: the holder's is the
+    /// greatest.
+    standing: Option<Standing>,
+    held: Option<JobId>,
+}
+
+impl<'a> Claim<'a> {
+    pub(super) fn new(context: &'a Context) -> Self {
+        Self { context, standing: None, held: None }
+    }
+
+    /// The store's time, once something was asked of it.
+    pub(super) fn now(&self) -> Timestamp {
+        let now = self.context.now();
+        self.standing.map_or(now, |standing| standing.store_time(now))
+    }
+
+    /// Keeps it for another while; tells whether it is still this node's.
+    pub(super) async fn keep(&mut self) -> Result<bool> {
+        self.store(self.lasts()).await
+    }
+
+    /// Takes it, unless another node has it.
+    pub(super) async fn take_if_free(&mut self) -> Result<bool> {
+        self.standing().await?;
+        let job = self.job().await?;
+        if job.due > self.now() {
+            return Ok(false);
+        }
+        self.take_job(job).await
+    }
+
+    /// Takes it, whoever has it: that node learns so by its next write.
+    pub(super) async fn take(&mut self) -> Result<bool> {
+        let job = self.job().await?;
+        self.take_job(job).await
+    }
+
+    /// Leaves it to the others. If that cannot be stored the claim lapses by itself.
+    pub(super) async fn leave(&mut self) {
+        let _ = self.store(Duration::ZERO).await;
+        self.held = None;
+    }
+
+    async fn take_job(&mut self, job: Job) -> Result<bool> {
+        self.standing = Some(Standing::draw(self.context).await?);
+        self.held = Some(job.id);
+        self.keep().await
+    }
+
+    async fn store(&mut self, lasts: Duration) -> Result<bool> {
+        let (Some(standing), Some(id)) = (self.standing, self.held) else { return Ok(false) };
+        let due = self.now() + lasts;
+        let applied = self.context.repository.advance_job(standing.epoch, id, None, due).await?;
+        if applied != Applied::Done {
+            self.held = None;
+        }
+        Ok(self.held.is_some())
+    }
+
+    /// A holder that looks seldom keeps it for as long as it needs to look twice.
+    fn lasts(&self) -> Duration {
+        LASTS.max(self.context.settings.reconcile_every.saturating_mul(2))
+    }
+
+    async fn standing(&mut self) -> Result<()> {
+        if self.standing.is_none() {
+            self.standing = Some(Standing::draw(self.context).await?);
+        }
+        Ok(())
+    }
+
+    async fn job(&self) -> Result<Job> {
+        let repository = &self.context.repository;
+        if let Some(job) = repository.job(JobKind::Reconcile, SUBJECT).await? {
+            return Ok(job);
+        }
+        ask(self.context, JobKind::Reconcile, SUBJECT, AT_ONCE).await?;
+        let vanished = || Error::new(ErrorKind::Unavailable, "reconcile").detail("its job is gone");
+        repository.job(JobKind::Reconcile, SUBJECT).await?.ok_or_else(vanished)
+    }
+}
