@@ -1,7 +1,7 @@
 //! Takes a question for etcd; gives the answer of the first member that has one, within the time
 //! of a call. The only place that knows which member is asked, and for how long.
 //!
-//! Every member has a connection of its own here, rather than a place in a balanced set: so a
+//! Every member has connections of its own here, rather than a place in a balanced set: so a
 //! question can be put to another one than the last, and a connection on which nothing comes back
 //! is given up instead of used again.
 
@@ -34,6 +34,16 @@ enum Effect {
     Some,
 }
 
+/// Which connection to a member a question takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The one that most do.
+    Shared,
+    /// One that only keep-alives use: on the other a large answer, or one that nobody takes, holds up
+    /// all that come after it.
+    Alive,
+}
+
 /// The members of one cluster.
 pub(crate) struct Members {
     members: Vec<Member>,
@@ -47,13 +57,18 @@ pub(crate) struct Members {
 
 struct Member {
     url: String,
-    /// The connection, once there was a question.
-    client: Mutex<Option<Client>>,
+    /// The connections, each once there was a question for it.
+    shared: Mutex<Option<Client>>,
+    alive: Mutex<Option<Client>>,
 }
 
 impl Members {
     pub(crate) fn new(config: &EtcdConfig) -> Self {
-        let member = |url: &String| Member { url: url.clone(), client: Mutex::default() };
+        let member = |url: &String| Member {
+            url: url.clone(),
+            shared: Mutex::default(),
+            alive: Mutex::default(),
+        };
         Self {
             members: config.endpoints.iter().map(member).collect(),
             options: config.options(),
@@ -100,7 +115,7 @@ impl Members {
     where
         F: Future<Output = Answer<T>>,
     {
-        self.ask(operation, Effect::None, |client, _| ask(client)).await
+        self.ask(operation, Effect::None, Way::Shared, |client, _| ask(client)).await
     }
 
     /// Asks for a change. An attempt is told whether one before it may have been made.
@@ -112,13 +127,26 @@ impl Members {
     where
         F: Future<Output = Answer<T>>,
     {
-        self.ask(operation, Effect::Some, ask).await
+        self.ask(operation, Effect::Some, Way::Shared, ask).await
+    }
+
+    /// Asks for what keeps a lease, on a connection that nothing else uses.
+    pub(crate) async fn keep<T, F>(
+        &self,
+        operation: &'static str,
+        ask: impl Fn(Client) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Answer<T>>,
+    {
+        self.ask(operation, Effect::Some, Way::Alive, |client, _| ask(client)).await
     }
 
     async fn ask<T, F>(
         &self,
         operation: &'static str,
         effect: Effect,
+        way: Way,
         ask: impl Fn(Client, bool) -> F,
     ) -> Result<T>
     where
@@ -131,7 +159,7 @@ impl Members {
             let index = self.preferred();
             let left = deadline.saturating_sub(self.clock.monotonic());
             let limit = left.min(self.per_member);
-            let failure = match self.attempt(operation, index, limit, in_doubt, &ask).await {
+            let failure = match self.attempt(operation, (index, way), limit, in_doubt, &ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -140,7 +168,7 @@ impl Members {
                 Next::SignIn if signed_in => return Err(failure.error),
                 Next::SignIn => {
                     // The same member: the others' tokens may be as old.
-                    self.forget(index);
+                    self.forget(index, way);
                     signed_in = true;
                     continue;
                 }
@@ -168,7 +196,7 @@ impl Members {
     async fn attempt<T, F>(
         &self,
         operation: &'static str,
-        index: usize,
+        (index, way): (usize, Way),
         limit: Duration,
         in_doubt: bool,
         ask: &impl Fn(Client, bool) -> F,
@@ -178,7 +206,7 @@ impl Members {
     {
         let asked = AtomicBool::new(false);
         let answer = self.within(operation, limit, async {
-            let client = self.client(operation, index).await?;
+            let client = self.client(operation, index, way).await?;
             asked.store(true, Ordering::Relaxed);
             ask(client, in_doubt).await
         });
@@ -187,7 +215,7 @@ impl Members {
             && failure.next == Next::InDoubt
         {
             // A connection that broke or says nothing is not worth another question.
-            self.forget(index);
+            self.forget(index, way);
             if !asked.into_inner() {
                 failure.next = Next::Elsewhere;
             }
@@ -218,21 +246,26 @@ impl Members {
         dialled.map_err(|error| error::from_client(operation, &error))
     }
 
-    async fn client(&self, operation: &'static str, index: usize) -> Answer<Client> {
-        if let Some(client) = &*self.slot(index) {
+    async fn client(&self, operation: &'static str, index: usize, way: Way) -> Answer<Client> {
+        if let Some(client) = &*self.slot(index, way) {
             return Ok(client.clone());
         }
         let client = self.dial(operation, index).await?;
-        *self.slot(index) = Some(client.clone());
+        *self.slot(index, way) = Some(client.clone());
         Ok(client)
     }
 
-    fn forget(&self, index: usize) {
-        *self.slot(index) = None;
+    fn forget(&self, index: usize, way: Way) {
+        *self.slot(index, way) = None;
     }
 
-    fn slot(&self, index: usize) -> MutexGuard<'_, Option<Client>> {
-        self.members[index].client.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self, index: usize, way: Way) -> MutexGuard<'_, Option<Client>> {
+        let member = &self.members[index];
+        let slot = match way {
+            Way::Shared => &member.shared,
+            Way::Alive => &member.alive,
+        };
+        slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prefers the next member, unless somebody has turned already.
@@ -273,7 +306,7 @@ impl Members {
     {
         let ask = |client, _| ask(client);
         let all = (0..self.members.len())
-            .map(|index| self.attempt(operation, index, self.timeout, false, &ask));
+            .map(|index| self.attempt(operation, (index, Way::Shared), self.timeout, false, &ask));
         futures::future::join_all(all).await
     }
 }

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         .test("revision_nought_is_no_key_s", revision_nought_is_no_key_s)
         .test("a_member_that_never_answers_is_passed", a_member_that_never_answers_is_passed)
         .test("a_member_that_falls_silent_is_passed", a_member_that_falls_silent_is_passed)
+        .test("a_keep_alive_waits_for_no_other_answer", a_keep_alive_waits_for_no_other_answer)
         .test("nobody_there_is_told_in_time", nobody_there_is_told_in_time)
         .test("a_lost_answer_is_no_conflict", a_lost_answer_is_no_conflict)
         .test("a_lost_answer_is_no_second_write", a_lost_answer_is_no_second_write)
@@ -153,6 +154,20 @@ async fn a_member_that_falls_silent_is_passed(endpoints: String) {
         lease.list("").await.expect("another member is asked");
         assert!(began.elapsed() < TIMEOUT / 4, "{mode:?}: it is not asked again");
     }
+}
+
+async fn a_keep_alive_waits_for_no_other_answer(endpoints: String) {
+    let scratch = Scratch::new(&endpoints);
+    let proxy = Proxy::to(&scratch.endpoints[0]).await;
+    let lease = EtcdLease::connect(scratch.config_at([&*proxy.url()]).timeout(TIMEOUT)).await;
+    let lease = lease.expect("it is there");
+    let grant = lease.grant(Duration::from_secs(30)).await.expect("it is granted");
+    proxy.set(Mode::MuteFirst);
+    let mut stuck = Box::pin(lease.list(""));
+    assert!(futures::poll!(&mut stuck).is_pending());
+    let kept = tokio::time::timeout(TIMEOUT / 2, lease.keep_alive(grant.id)).await;
+    kept.expect("it has a connection of its own").expect("it is kept");
+    assert!(futures::poll!(&mut stuck).is_pending(), "the answer to the list is swallowed");
 }
 
 async fn nobody_there_is_told_in_time(_: String) {

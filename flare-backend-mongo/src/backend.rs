@@ -7,7 +7,8 @@ use flare_core::{Backend, Result};
 use crate::connection::Connection;
 use crate::{MongoConfig, MongoLease, MongoQueue, MongoRepository};
 
-/// Repository, queue and leases on one database, over one pool of connections.
+/// Repository, queue and leases on one database. Repository and queue share a pool of connections; the
+/// leases have a small one of their own, so that no load on the others delays a keep-alive.
 ///
 /// Each part can also be had alone ([`MongoRepository::connect`] …), to go with a queue or leases
 /// of another kind.
@@ -25,8 +26,8 @@ impl MongoBackend {
         let create = config.create_missing;
         Ok(Self {
             repository: Arc::new(MongoRepository::on(connection.clone(), create).await?),
-            queue: Arc::new(MongoQueue::on(connection.clone(), create).await?),
-            lease: Arc::new(MongoLease::on(connection, create).await?),
+            queue: Arc::new(MongoQueue::on(connection, create).await?),
+            lease: Arc::new(MongoLease::connect(config).await?),
         })
     }
 

@@ -15,6 +15,9 @@ use crate::{BACKEND, Commands};
 /// The database, unless the URI or [`MongoConfig::database`] names another.
 const DATABASE: &str = "flare";
 
+/// The longest a call or a pause may take: the driver's and the server's sums with it stay within bounds.
+const LONGEST_TIME: Duration = Duration::from_hours(24);
+
 /// How to reach MongoDB, and how careful to be with what is kept there.
 ///
 /// ```
@@ -119,7 +122,9 @@ impl MongoConfig {
         self
     }
 
-    /// At most this many connections per server.
+    /// At most this many connections per server (10) for repository and queue, which share them in a
+    /// [`MongoBackend`](crate::MongoBackend): puts and work take turns, and each leaves the other at
+    /// least one. Leases have as many again, but at most 9, that nothing else uses.
     pub fn pool_limit(mut self, connections: u32) -> Self {
         self.pool_limit = Some(connections);
         self
@@ -239,6 +244,11 @@ impl MongoConfig {
         if self.timeout.is_zero() {
             return Err(refused("timeout", "must be longer than nothing"));
         }
+        for (field, time) in [("timeout", self.timeout), ("poll-every", self.poll_every)] {
+            if time > LONGEST_TIME {
+                return Err(refused(field, "must be at most 24 h"));
+            }
+        }
         if self.poll_every.is_zero() {
             return Err(refused("poll-every", "must be longer than nothing"));
         }
@@ -270,6 +280,20 @@ fn refused(field: &'static str, reason: impl Into<std::borrow::Cow<'static, str>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_time_that_cannot_be_added_to_another_is_refused_by_its_name() {
+        let config = || MongoConfig::new("mongodb://db");
+        for (field, wrong) in [
+            ("timeout", config().timeout(Duration::MAX)),
+            ("poll-every", config().poll_every(Duration::MAX)),
+        ] {
+            let error = wrong.options().await.unwrap_err();
+            assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some(field)));
+        }
+        let longest = config().timeout(LONGEST_TIME).poll_every(LONGEST_TIME);
+        assert!(longest.options().await.is_ok());
+    }
 
     #[tokio::test]
     async fn reads_go_to_the_primary_unless_said_otherwise() {

@@ -7,12 +7,13 @@ use std::time::Duration;
 use flare_core::port::{Clock, SystemClock};
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Document, doc};
+use mongodb::options::ClientOptions;
 use mongodb::{Client, Collection, Database};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::BACKEND;
 use crate::config::MongoConfig;
 use crate::error;
+use crate::places::{Party, Place, Places};
 
 /// The wire version of MongoDB 8.0, the first with the `bulkWrite` command.
 const WIRE_8_0: i32 = 25;
@@ -21,6 +22,8 @@ const WIRE_6_0: i32 = 17;
 
 /// Connections the driver makes to a server, unless it is told.
 const POOL: u32 = 10;
+/// Connections for the leases, at most: as many as there are steps at a time, and some for looks.
+const LEASE_POOL: u32 = 8;
 
 /// One database, and how to call it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -29,30 +32,51 @@ pub(crate) struct Connection {
     database: Database,
     pub(crate) clock: Arc<dyn Clock>,
     timeout: Duration,
-    /// As many as there are connections. The driver lets calls wait for one as well, but keeps those
-    /// that were given up in its line and serves one per event, so that whoever comes after a
-    /// thousand of them waits for minutes.
-    places: Arc<Semaphore>,
+    /// As many as there are connections.
+    places: Arc<Places>,
+    /// As whom it takes them.
+    party: Party,
     pub(crate) poll_every: Duration,
     /// Whether the server takes batches of different updates, with an answer for each.
     pub(crate) bulk: bool,
 }
 
 impl Connection {
-    /// Connects, and makes sure that somebody is there who is new enough.
+    /// Connects for work and puts, and makes sure that somebody is there who is new enough.
     pub(crate) async fn open(config: &MongoConfig) -> Result<Self> {
-        let (mut options, database) = config.options().await?;
+        let (options, database) = config.options().await?;
         let pool = options.max_pool_size.filter(|most| *most > 0).unwrap_or(POOL);
+        Self::with(config, options, &database, pool, Party::Work).await
+    }
+
+    /// Connects for the leases, on connections that nothing else uses: a keep-alive waits for nobody's
+    /// work, and an error there ends no connection here.
+    pub(crate) async fn open_for_leases(config: &MongoConfig) -> Result<Self> {
+        let (mut options, database) = config.options().await?;
+        let pool = options.max_pool_size.filter(|most| *most > 0).unwrap_or(POOL).min(LEASE_POOL);
+        // The change stream holds one all the time, and takes no place.
+        options.max_pool_size = Some(pool + 1);
+        Self::with(config, options, &database, pool, Party::Steps).await
+    }
+
+    async fn with(
+        config: &MongoConfig,
+        mut options: ClientOptions,
+        database: &str,
+        pool: u32,
+        party: Party,
+    ) -> Result<Self> {
         // Else calls would wait in the driver's line while others connect.
-        options.max_connecting.get_or_insert(pool);
+        options.max_connecting.get_or_insert(pool + 1);
         let client =
             Client::with_options(options).map_err(|error| error::from_driver("connect", error))?;
         let mut connection = Self {
-            database: client.database(&database),
+            database: client.database(database),
             client,
             clock: Arc::new(SystemClock::new()),
             timeout: config.timeout,
-            places: Arc::new(Semaphore::new(pool as usize)),
+            places: Arc::new(Places::new(pool as usize)),
+            party,
             poll_every: config.poll_every,
             bulk: false,
         };
@@ -97,9 +121,14 @@ impl Connection {
     }
 
     /// The right to use a connection, once there is one. Whoever has it must not ask for another.
-    pub(crate) async fn place(&self, operation: &'static str) -> Result<SemaphorePermit<'_>> {
+    pub(crate) async fn place(&self, operation: &'static str) -> Result<Place<'_>> {
         let closed = |error| Error::new(ErrorKind::Internal, operation).source(error);
-        self.places.acquire().await.map_err(closed)
+        self.places.take(self.party).await.map_err(closed)
+    }
+
+    /// The same connections, for another party's calls.
+    pub(crate) fn used_by(&self, party: Party) -> Self {
+        Self { party, ..self.clone() }
     }
 
     /// Makes one call that takes as long as there is something to go through (a count, the build of

@@ -7,6 +7,7 @@ mod config;
 mod connection;
 mod error;
 mod lease;
+mod places;
 mod queue;
 mod read;
 mod record;

@@ -118,7 +118,7 @@ async fn left_over_queues(config: &Config) -> Result<Option<Arc<dyn Upkeep>>, Fa
     Ok(Some(Arc::new(QueueUpkeep::new("mongodb", Arc::new(queue), Arc::new(repository)))))
 }
 
-/// Where everything is, if all parts are in the same database: one pool of connections is enough.
+/// Where everything is, if all parts are in the same database: repository and queue share connections.
 fn one_database(config: &Config) -> Option<Place<'_>> {
     let [repository, queue, lease] = Part::ALL.map(|part| config.mongodb(part));
     let same = repository == queue && queue == lease;

@@ -4,7 +4,7 @@
 //! | call | round trips |
 //! |---|---|
 //! | `grant`, `revoke`, `get`, `list`, `write`, `delete` | one |
-//! | `keep_alive` | two messages on one stream, neither of which is a write |
+//! | `keep_alive` | two messages on one stream, neither of which is a write, on a connection that only it and `grant` use |
 //! | `write` made again after nobody said whether it happened | one or two |
 //! | `watch` | a connection of its own, and a sign of life now and then |
 
@@ -88,7 +88,7 @@ impl Lease for EtcdLease {
         const OPERATION: &str = "grant";
         let seconds = seconds(ttl);
         // Made twice it is two leases, of which the one that nobody knows ends by itself.
-        let granted = self.members.write(OPERATION, async |mut client: Client, _| {
+        let granted = self.members.keep(OPERATION, async |mut client: Client| {
             let granted = client.lease_grant(seconds, None).await;
             granted.map_err(|error| error::from_client(OPERATION, &error))
         });
@@ -97,7 +97,7 @@ impl Lease for EtcdLease {
     }
 
     async fn keep_alive(&self, lease: LeaseId) -> Result<LeaseGrant> {
-        let seconds = self.members.write("keep_alive", |client, _| keep_alive(client, lease));
+        let seconds = self.members.keep("keep_alive", |client| keep_alive(client, lease));
         Ok(LeaseGrant::new(lease, lifetime(seconds.await?)))
     }
 

@@ -19,6 +19,8 @@ pub(crate) enum Mode {
     Open,
     /// What is asked arrives, no answer does.
     Mute,
+    /// The same on the connection that was made first; the others are open.
+    MuteFirst,
     /// Nothing arrives, and nobody is told.
     Silent,
 }
@@ -46,16 +48,16 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let (mode, modes) = watch::channel(Mode::Open);
         let task = tokio::spawn(async move {
-            loop {
+            for number in 0_usize.. {
                 let (socket, _) = listener.accept().await.unwrap();
                 let (target, modes, tls) = (target.clone(), modes.clone(), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        None => carry(socket, &target, modes).await,
+                        None => carry(socket, &target, modes, number).await,
                         Some(tls) => {
                             // Whoever does not like the certificate hangs up.
                             if let Ok(socket) = tls.accept(socket).await {
-                                carry(socket, &target, modes).await;
+                                carry(socket, &target, modes, number).await;
                             }
                         }
                     }
@@ -84,14 +86,23 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(asking: impl AsyncRead + AsyncWrite, target: &str, modes: watch::Receiver<Mode>) {
+async fn carry(
+    asking: impl AsyncRead + AsyncWrite,
+    target: &str,
+    modes: watch::Receiver<Mode>,
+    number: usize,
+) {
     let Ok(answering) = TcpStream::connect(target).await else { return };
     let (asks, hears) = tokio::io::split(asking);
     let (answers, is_asked) = answering.into_split();
     let other = modes.clone();
     tokio::select! {
         () = pump(asks, is_asked, modes.clone(), |mode| mode != Mode::Silent) => {}
-        () = pump(answers, hears, other, |mode| mode == Mode::Open) => {}
+        () = pump(answers, hears, other, |mode| match mode {
+            Mode::Open => true,
+            Mode::MuteFirst => number > 0,
+            Mode::Mute | Mode::Silent => false,
+        }) => {}
     }
 }
 

@@ -28,11 +28,13 @@ pub(super) struct Call {
     pub(super) sets: Vec<Document>,
     /// What it may add to the record.
     pub(super) bytes: usize,
+    /// Whether it goes before all that wait: a lease is lost if it comes too late.
+    pub(super) is_urgent: bool,
 }
 
 impl Call {
     fn new<const N: usize>(sets: [Document; N]) -> Self {
-        Self { sets: sets.into(), bytes: 0 }
+        Self { sets: sets.into(), bytes: 0, is_urgent: false }
     }
 }
 
@@ -60,11 +62,12 @@ pub(super) fn keep_alive(lease: LeaseId) -> Call {
     // Never earlier than it was: a call that was overtaken takes nothing from what another got.
     let later = doc! { "$max": ["$$it.endsAt", ends_at("$$it.ttl")] };
     let kept = doc! { "$mergeObjects": ["$$it", { "endsAt": later }] };
-    Call::new([
+    let call = Call::new([
         doc! { "work.found": first("$leases", is_it.clone()) },
         doc! { "leases": mapped("$leases", when(is_it, kept, "$$it")) },
         answer(doc! { "ttl": "$work.found.ttl" }),
-    ])
+    ]);
+    Call { is_urgent: true, ..call }
 }
 
 /// A key to be written, or deleted if there is no value, if it is as expected.
@@ -111,7 +114,8 @@ impl Change<'_> {
                 "found": when(is_met, "$work.found", Bson::Null),
             }),
         ];
-        Call { sets: sets.into(), bytes: self.key.len() + self.value.map_or(0, <[u8]>::len) }
+        let bytes = self.key.len() + self.value.map_or(0, <[u8]>::len);
+        Call { sets: sets.into(), bytes, is_urgent: false }
     }
 
     fn lease_lives(&self) -> Bson {

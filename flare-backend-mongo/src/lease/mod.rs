@@ -60,7 +60,7 @@ pub struct MongoLease {
 impl MongoLease {
     /// Connects to a database that is set up.
     pub async fn connect(config: MongoConfig) -> Result<Self> {
-        let connection = Connection::open(&config).await?;
+        let connection = Connection::open_for_leases(&config).await?;
         Self::on(connection, config.create_missing).await
     }
 

@@ -67,7 +67,10 @@ impl Rounds {
     /// Whether somebody has to be found who works on it.
     fn add(&self, waiting: Waiting) -> bool {
         let mut queue = self.queue();
-        queue.waiting.push_back(waiting);
+        match waiting.call.is_urgent {
+            true => queue.waiting.push_front(waiting),
+            false => queue.waiting.push_back(waiting),
+        }
         let starts = queue.runners < RUNNERS;
         queue.runners += usize::from(starts);
         starts
@@ -159,7 +162,9 @@ fn unanswered(operation: &'static str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call::grant;
+    use flare_core::port::LeaseId;
+
+    use super::super::call::{grant, keep_alive};
     use super::*;
 
     /// Calls that wait, and those who wait for them.
@@ -194,6 +199,17 @@ mod tests {
         assert_eq!(rounds(many), [MAX_CALLS, 1]);
         let (large, _callers) = queue(&[("write", MAX_ENTRY), ("write", 1), ("write", MAX_ENTRY)]);
         assert_eq!(rounds(large), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_keep_alive_goes_before_all_that_wait() {
+        let (queue, _callers) = queue(&[("write", 1), ("delete", 1)]);
+        let rounds = Rounds { queue: Mutex::new(queue) };
+        let (answer, _answered) = oneshot::channel();
+        let call = keep_alive(LeaseId::new(1));
+        rounds.add(Waiting { operation: "keep_alive", call, answer });
+        let next = rounds.queue().next();
+        assert_eq!(next.first().map(|first| first.operation), Some("keep_alive"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::watching::Poller;
 use super::{record, step, view};
 use crate::BACKEND;
 use crate::connection::Connection;
+use crate::places::Party;
 use crate::record::Record;
 
 /// The collection of the record, without prefix.
@@ -27,6 +28,8 @@ pub(super) const COLLECTION: &str = "lease";
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) connection: Connection,
+    /// The same, for looks.
+    looks: Connection,
     states: Collection<Document>,
     /// Calls that are under way.
     pub(super) rounds: Rounds,
@@ -51,6 +54,7 @@ impl Store {
         let first = doc! { "$setOnInsert": step::initial() };
         connection.run("connect", states.update_one(state(), first).upsert(true)).await?;
         Ok(Self {
+            looks: connection.used_by(Party::Looks),
             connection,
             states,
             rounds: Rounds::default(),
@@ -66,10 +70,10 @@ impl Store {
         asked.insert("due", view::is_due());
         let question = [doc! { "$match": state() }, doc! { "$project": asked }];
         let answer = async { self.states.aggregate(question).await?.try_next().await };
-        let found = self.connection.run(operation, answer).await?;
+        let found = self.looks.run(operation, answer).await?;
         let found = found.ok_or_else(|| missing(operation))?;
         if Record::new(operation, &found).flag("due")? {
-            return self.step(operation, step::settle(), view).await;
+            return self.step_on(&self.looks, operation, step::settle(), view).await;
         }
         self.tell(operation, &found)?;
         Ok(found)
@@ -81,7 +85,7 @@ impl Store {
         operation: &'static str,
     ) -> Result<ChangeStream<ChangeStreamEvent<Document>>> {
         let ours = [doc! { "$match": { "documentKey": state() } }];
-        self.connection.run(operation, self.states.watch().pipeline(ours)).await
+        self.looks.run(operation, self.states.watch().pipeline(ours)).await
     }
 
     /// Makes one step; gives what `view` asks for as it was right after it.
@@ -91,9 +95,19 @@ impl Store {
         step: Vec<Document>,
         view: Document,
     ) -> Result<Document> {
+        self.step_on(&self.connection, operation, step, view).await
+    }
+
+    async fn step_on(
+        &self,
+        connection: &Connection,
+        operation: &'static str,
+        step: Vec<Document>,
+        view: Document,
+    ) -> Result<Document> {
         let update = self.states.find_one_and_update(state(), step).projection(view);
         let update = update.return_document(ReturnDocument::After);
-        let after = self.connection.run(operation, update).await?;
+        let after = connection.run(operation, update).await?;
         let after = after.ok_or_else(|| missing(operation))?;
         self.tell(operation, &after)?;
         Ok(after)

@@ -24,6 +24,7 @@ use mongodb::bson::{Bson, Document, doc};
 
 use crate::bulk::Update;
 use crate::connection::Connection;
+use crate::places::Party;
 use crate::record::{self, Record};
 use crate::schema::{self as area, Area};
 use crate::{BACKEND, MongoConfig, error};
@@ -37,6 +38,8 @@ pub(crate) use schema::COLLECTIONS;
 #[derive(Debug)]
 pub struct MongoQueue {
     connection: Connection,
+    /// The same, for what an origin's puts announce.
+    puts: Connection,
     queues: Collection<Document>,
     messages: Collection<Document>,
     known: Arc<Known>,
@@ -58,12 +61,18 @@ impl MongoQueue {
             messages: connection.collection(MESSAGES),
             bells: Bells::new(connection.clone(), Arc::clone(&known)),
             known,
+            puts: connection.used_by(Party::Puts),
             connection,
         })
     }
 
     /// What the server's clock says, if the queue is there, or was a moment ago.
-    async fn server_time(&self, operation: &'static str, queue: &QueueName) -> Result<ServerTime> {
+    async fn server_time(
+        &self,
+        operation: &'static str,
+        queue: &QueueName,
+        connection: &Connection,
+    ) -> Result<ServerTime> {
         let clock = &self.connection.clock;
         let asked = clock.monotonic();
         let name = queue.to_string();
@@ -72,7 +81,8 @@ impl MongoQueue {
         }
         let look =
             [doc! { "$match": { "_id": &name } }, doc! { "$project": { "now": record::now() } }];
-        let found = self.first(operation, look).await?.ok_or_else(|| missing(operation, queue))?;
+        let found = self.first(operation, look, connection).await?;
+        let found = found.ok_or_else(|| missing(operation, queue))?;
         let server = Record::new(operation, &found).number("now")?;
         let sight = Sight { asked, answered: clock.monotonic(), server };
         self.known.saw(&name, sight);
@@ -84,10 +94,11 @@ impl MongoQueue {
         &self,
         operation: &'static str,
         pipeline: impl IntoIterator<Item = Document>,
+        connection: &Connection,
     ) -> Result<Option<Document>> {
         let aggregate = self.queues.aggregate(pipeline);
         let first = async { aggregate.await?.try_next().await };
-        self.connection.run(operation, Box::pin(first)).await
+        connection.run(operation, Box::pin(first)).await
     }
 }
 
@@ -162,7 +173,7 @@ impl Queue for MongoQueue {
             } },
             doc! { "$set": { "depth": { "$first": "$depth" } } },
         ];
-        let counted = self.first(OPERATION, pipeline).await?;
+        let counted = self.first(OPERATION, pipeline, &self.connection).await?;
         let counted = counted.ok_or_else(|| missing(OPERATION, queue))?;
         let Some(depth) = Record::new(OPERATION, &counted).inner_if_any("depth")? else {
             return Ok(QueueDepth::exact(0, 0, 0));

@@ -12,6 +12,7 @@ use mongodb::error::{ErrorKind as DriverError, InsertManyError};
 
 use super::MongoQueue;
 use super::known::ServerTime;
+use crate::connection::Connection;
 use crate::error::{self, DUPLICATE_KEY};
 use crate::{BACKEND, record};
 
@@ -25,8 +26,9 @@ impl MongoQueue {
         queue: &QueueName,
         messages: Vec<Outgoing>,
     ) -> Vec<Result<()>> {
+        let connection = self.sender(queue);
         let time = match self.facts().check_batch(OPERATION, messages.len()) {
-            Ok(()) => self.server_time(OPERATION, queue).await,
+            Ok(()) => self.server_time(OPERATION, queue, connection).await,
             Err(error) => Err(error),
         };
         let time = match time {
@@ -39,7 +41,7 @@ impl MongoQueue {
             .map(|message| self.facts().check(&message).map(|()| batch.add(message)))
             .collect();
         let name = queue.to_string();
-        let sent = self.write(&name, time, &batch.messages).await;
+        let sent = self.write(connection, &name, time, &batch.messages).await;
         let mut at_once = batch.messages.iter().zip(&sent);
         if at_once.any(|(message, sent)| message.delay.is_zero() && sent.is_ok()) {
             self.bells.ring(&name);
@@ -49,13 +51,19 @@ impl MongoQueue {
     }
 
     /// Writes messages with different keys; one answer each.
-    async fn write(&self, queue: &str, time: ServerTime, messages: &[Outgoing]) -> Vec<Result<()>> {
+    async fn write(
+        &self,
+        connection: &Connection,
+        queue: &str,
+        time: ServerTime,
+        messages: &[Outgoing],
+    ) -> Vec<Result<()>> {
         if messages.is_empty() {
             return Vec::new();
         }
         let records = messages.iter().map(|message| message_record(queue, time, message));
         let insert = self.messages.insert_many(records).ordered(false);
-        let inserted = self.connection.reach(OPERATION, async { Ok(insert.await) }).await;
+        let inserted = connection.reach(OPERATION, async { Ok(insert.await) }).await;
         let mut answers = match inserted {
             Ok(Ok(_)) => return vec![Ok(()); messages.len()],
             Ok(Err(error)) => answers(messages.len(), error),
@@ -69,7 +77,7 @@ impl MongoQueue {
         }
         let hasten = async |(at, places): (i64, Vec<usize>)| {
             let keys = places.iter().filter_map(|place| absorbing(queue, messages.get(*place)?));
-            (self.hasten(keys.collect(), at).await, places)
+            (self.hasten(connection, keys.collect(), at).await, places)
         };
         let mut hastened = stream::iter(absorbed).map(hasten).buffer_unordered(SIDE_BY_SIDE);
         while let Some((hastened, places)) = hastened.next().await {
@@ -86,10 +94,18 @@ impl MongoQueue {
 
     /// Makes messages that absorb these due at `at`, if they are not earlier. Those that were
     /// received since they absorbed are past it.
-    async fn hasten(&self, absorbing: Vec<String>, at: i64) -> Result<()> {
+    async fn hasten(&self, connection: &Connection, absorbing: Vec<String>, at: i64) -> Result<()> {
         let later = doc! { "absorbs": { "$in": absorbing }, "at": { "$gt": at } };
         let hasten = self.messages.update_many(later, doc! { "$set": { "at": at } });
-        self.connection.run(OPERATION, hasten).await.map(|_| ())
+        connection.run(OPERATION, hasten).await.map(|_| ())
+    }
+
+    /// As whom a queue is sent to: what is put is announced there, and nothing else often.
+    fn sender(&self, queue: &QueueName) -> &Connection {
+        match queue {
+            QueueName::Partition => &self.puts,
+            _ => &self.connection,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 
 use crate::connection::Connection;
+use crate::places::Party;
 use crate::schema::{self as area, Area};
 use crate::{BACKEND, MongoConfig};
 
@@ -35,6 +36,8 @@ const RACES: usize = 8;
 #[derive(Debug)]
 pub struct MongoRepository {
     connection: Connection,
+    /// The same, for what an origin asks for.
+    puts: Connection,
     stored: Stored,
 }
 
@@ -76,7 +79,7 @@ impl MongoRepository {
     pub(crate) async fn on(connection: Connection, create_missing: bool) -> Result<Self> {
         area::ready(&connection, Area::Repository, create_missing).await?;
         let stored = Stored::on(&connection);
-        Ok(Self { connection, stored })
+        Ok(Self { puts: connection.used_by(Party::Puts), connection, stored })
     }
 }
 

@@ -130,7 +130,7 @@ impl ResourceStore for MongoRepository {
             _ => doc! { "$or": questions },
         };
         let found = self.stored.resources.find(question);
-        let mut found = self.connection.all("match_resources", found, read_resource).await?;
+        let mut found = self.puts.all("match_resources", found, read_resource).await?;
         found.sort_by(|a, b| a.endpoint.cmp_specificity(&b.endpoint));
         let matching = |url: &DocumentUrl| {
             let fits = |resource: &&Resource| resource.endpoint.matches(url).is_some();

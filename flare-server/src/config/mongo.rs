@@ -30,7 +30,8 @@ pub struct Mongo {
     pub password: SecretString,
     /// The replica set it has to be; empty for what the URI says.
     pub replica_set: String,
-    /// Most connections per server; 0 for what the URI says, or the driver's 10.
+    /// Most connections per server for repository and queue, and as many again, up to 9, for leases; 0
+    /// for what the URI says, or the driver's 10.
     pub pool_limit: u32,
     /// How long a call may take, waiting for a server included.
     #[serde(with = "flare_core::model::duration")]

@@ -108,7 +108,7 @@ impl MongoRepository {
             Some(Update { filter, pipeline, upsert: true })
         });
         let documents = &self.stored.documents;
-        let updated = self.connection.update_each(OPERATION, documents, updates.collect()).await;
+        let updated = self.puts.update_each(OPERATION, documents, updates.collect()).await;
         let mut outcomes = Vec::with_capacity(puts.len());
         let (mut again, mut unchanged) = (Vec::new(), Vec::new());
         for ((place, write), updated) in puts.into_iter().zip(updated) {
@@ -150,7 +150,7 @@ impl MongoRepository {
             .find(doc! { "_id": { "$in": ids(&keys) } })
             .projection(versions());
         let read = |record: Record<'_>| Ok((read_key(record)?, Before::read(record)?));
-        let found = self.connection.all(OPERATION, question, read).await;
+        let found = self.puts.all(OPERATION, question, read).await;
         let found: HashMap<DocumentKey, Before> = match found {
             Ok(found) => found.into_iter().collect(),
             Err(error) => {
@@ -192,7 +192,7 @@ impl MongoRepository {
                 .upsert(upsert)
                 .return_document(ReturnDocument::Before)
                 .projection(versions());
-            let before = match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
+            let before = match self.puts.reach(OPERATION, async { Ok(call.await) }).await? {
                 Ok(Some(before)) => Before::read(Record::new(OPERATION, &before))?,
                 Ok(None) => Before::default(),
                 // Somebody else has just made the record.
