@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 use tracing::warn;
 
+use super::admission::{Admission, Ended, Turn};
 use super::batch::batches;
 use super::context::Context;
 use super::meter;
@@ -36,18 +37,19 @@ pub(crate) enum Wish {
     Delete(Option<String>),
 }
 
-/// The first stage: bounded by the number of writes under way, so that an origin that is faster
-/// than the store is told so.
+/// The first stage: bounded by what the store answers in time, so that an origin that is faster is
+/// told so at once. A call counts as one, however many changes it hands over.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     context: Arc<Context>,
-    permits: Semaphore,
+    admission: Admission,
 }
 
 impl Ingest {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        let permits = Semaphore::new(context.settings.ingest_limit);
-        Self { context, permits }
+        let settings = &context.settings;
+        let admission = Admission::new(settings.ingest_limit, settings.ingest_wait);
+        Self { context, admission }
     }
 
     /// Stores changes; one answer per change. Once it is stored a change is accepted, even if
@@ -57,9 +59,8 @@ impl Ingest {
         operation: &'static str,
         changes: Vec<Change>,
     ) -> Vec<Result<DocumentChange>> {
-        let Ok(_permit) = self.permits.try_acquire() else {
-            let busy = Error::new(ErrorKind::Busy, operation)
-                .detail("as many puts as allowed are under way (ingest_limit)");
+        let Some(mut admitted) = self.admit() else {
+            let busy = self.busy(operation);
             return changes.iter().map(|_| Err(busy.clone())).collect();
         };
         let mut answers: Vec<Option<Result<DocumentChange>>> = Vec::with_capacity(changes.len());
@@ -70,6 +71,9 @@ impl Ingest {
                 Ok(Prepared::Write(write)) => writes.push((answers.len(), write)),
                 Ok(Prepared::Delete(delete)) => deletes.push((answers.len(), delete)),
                 Err(error) => {
+                    if error.is_temporary() {
+                        admitted.failed();
+                    }
                     answers.push(Some(Err(error)));
                     continue;
                 }
@@ -80,26 +84,48 @@ impl Ingest {
         let mut changed = Vec::new();
         while !writes.is_empty() {
             let rest = writes.split_off(limit.min(writes.len()));
+            admitted.begins_to_write();
             for (place, outcome) in self.write(writes, &mut changed).await {
+                admitted.saw(&outcome);
                 meter::accepted(&outcome);
                 answers[place] = Some(outcome.map(|outcome| outcome.change));
             }
             writes = rest;
         }
         for (place, delete) in deletes {
+            admitted.begins_to_write();
             let outcome = moves::delete(&self.context, operation, delete).await;
             let outcome = outcome.map(|(outcome, announced)| {
                 changed.extend(announced);
                 outcome
             });
+            admitted.saw(&outcome);
             meter::accepted(&outcome);
             answers[place] = Some(outcome.map(|outcome| outcome.change));
         }
         if let Err(error) = announce(&self.context, changed).await {
+            admitted.failed();
             warn!(error = %chain(&error), "could not announce changes, the reconciler will");
         }
+        admitted.done();
         let answer = |answer: Option<_>| answer.unwrap_or_else(|| Err(unanswered(operation)));
         answers.into_iter().map(answer).collect()
+    }
+
+    /// A turn among all puts, unless as many as the store answers in time are under way.
+    fn admit(&self) -> Option<Admitted<'_>> {
+        let turn = self.admission.enter()?;
+        let begun = self.context.clock.monotonic();
+        Some(Admitted { ingest: self, turn, begun, ended: Ended::Refused, is_done: false })
+    }
+
+    fn busy(&self, operation: &'static str) -> Error {
+        let (limit, settings) = (self.admission.limit(), &self.context.settings);
+        Error::new(ErrorKind::Busy, operation).detail(format!(
+            "{limit} puts are under way, which is what the store answers within {:?} (ingest_limit \
+             is {})",
+            settings.ingest_wait, settings.ingest_limit
+        ))
     }
 
     /// Stores one batch, each write under its place; adds what is to be announced.
@@ -197,6 +223,47 @@ enum Prepared {
 struct IngestWrite {
     write: DocumentWrite,
     unfinished: Option<MovedFrom>,
+}
+
+/// A call that was admitted, until it is dropped: also by a caller that does not wait for the end.
+#[derive(Debug)]
+struct Admitted<'a> {
+    ingest: &'a Ingest,
+    turn: Turn,
+    begun: Duration,
+    ended: Ended,
+    is_done: bool,
+}
+
+impl Admitted<'_> {
+    /// From here on it says something about the store.
+    fn begins_to_write(&mut self) {
+        if self.ended == Ended::Refused {
+            self.ended = Ended::Stored;
+        }
+    }
+
+    fn saw(&mut self, outcome: &Result<WriteOutcome>) {
+        if outcome.is_err() {
+            self.failed();
+        }
+    }
+
+    fn failed(&mut self) {
+        self.ended = Ended::Failed;
+    }
+
+    fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        let took = self.ingest.context.clock.monotonic().saturating_sub(self.begun);
+        let ended = if self.is_done { self.ended } else { Ended::Failed };
+        self.ingest.admission.leave(self.turn, took, ended);
+    }
 }
 
 fn to_write(

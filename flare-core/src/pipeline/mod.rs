@@ -1,8 +1,9 @@
 //! How one change travels, in travel order:
 //!
-//! 1. `ingest`: a put or delete becomes one atomic conditional write, which decides whether
-//!    anything changed. The document is *undispatched* from then on. Where several resources match
-//!    its URL, `overlap` says which of them has it, and `moves` takes it to the most specific one.
+//! 1. `ingest`: a put or delete, if `admission` lets it in, becomes one atomic conditional write,
+//!    which decides whether anything changed. The document is *undispatched* from then on. Where
+//!    several resources match its URL, `overlap` says which of them has it, and `moves` takes it to
+//!    the most specific one.
 //! 2. `partition`: finds the partitions of the document's resource, if it still has to be spread
 //!    (`outstanding`).
 //! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
@@ -18,6 +19,7 @@
 //! and `load` what a batch of it comes to. `reconcile` finds what was lost between them; `restore` brings a vanished queue back. Queues only wake; documents and rows are the
 //! truth, so every arrow may be lost, doubled or late.
 
+pub(crate) mod admission;
 pub(crate) mod backoff;
 pub(crate) mod batch;
 pub(crate) mod close;

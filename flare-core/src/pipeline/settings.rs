@@ -31,8 +31,13 @@ pub struct Settings {
     pub workers: usize,
     /// Most messages a stage takes at a time.
     pub batch: usize,
-    /// Most puts and deletes under way; one more is answered *busy*.
+    /// Most calls that put or delete under way, however quick the store is; one more is answered
+    /// *busy*.
     pub ingest_limit: usize,
+    /// How long a put may wait for those before it. Of calls that put or delete only as many are
+    /// under way as the store has lately answered within this time (16 always); one more is answered
+    /// *busy* at once. Longer for a store that needs nearly as much for a single put.
+    pub ingest_wait: Duration,
     /// Requests in flight for a subscription that does not say.
     pub concurrency: u32,
     /// Requests in flight for all subscriptions together, beside one for each, which is its own: no
@@ -97,6 +102,7 @@ impl Default for Settings {
             workers: 4,
             batch: 100,
             ingest_limit: 1_024,
+            ingest_wait: Duration::from_millis(400),
             concurrency: 32,
             in_flight_limit: 1_024,
             content_limit: 32 << 20,
