@@ -5,6 +5,7 @@ mod bytes;
 mod clients;
 mod fairness;
 mod finding;
+mod ingest;
 mod names;
 mod places;
 mod stages;
@@ -36,7 +37,8 @@ pub struct Run {
 }
 
 /// All runs, in the order in which they are made.
-pub const RUNS: &[Run] = &[stages::RUN, bytes::RUN, places::RUN, names::RUN, fairness::RUN];
+pub const RUNS: &[Run] =
+    &[stages::RUN, ingest::RUN, bytes::RUN, places::RUN, names::RUN, fairness::RUN];
 
 /// Makes the runs named, or all; tells whether every finding holds.
 pub fn attack(args: &[&str]) -> Result<bool> {
