@@ -19,6 +19,9 @@ const PREFIX: &str = "flare/";
 /// How long a call may take, unless [`EtcdConfig::timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The longest a call may take: no wait of ours ends later, and sums with it stay within bounds.
+const LONGEST_TIME: Duration = Duration::from_hours(24);
+
 /// How often a connection in use is tried; etcd closes those that try more than every 5 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
@@ -215,6 +218,9 @@ impl EtcdConfig {
         if self.timeout.is_zero() {
             return Err(refused("timeout", "must be longer than nothing"));
         }
+        if self.timeout > LONGEST_TIME {
+            return Err(refused("timeout", "must be at most 24 h"));
+        }
         if self.per_member().is_zero() || self.per_member() > self.timeout {
             return Err(refused("member-timeout", "must be within the time of a call"));
         }
@@ -268,7 +274,9 @@ mod tests {
             ("authority", EtcdConfig::new(SECURE).authority("no PEM")),
             ("identity", EtcdConfig::new(SECURE).identity("no PEM", "no PEM")),
             ("timeout", EtcdConfig::new(ONE).timeout(Duration::ZERO)),
+            ("timeout", EtcdConfig::new(ONE).timeout(Duration::MAX)),
             ("member-timeout", EtcdConfig::new(ONE).member_timeout(Duration::ZERO)),
+            ("member-timeout", EtcdConfig::new(ONE).member_timeout(Duration::MAX)),
             ("member-timeout", EtcdConfig::new(ONE).member_timeout(TIMEOUT * 2)),
         ];
         for (field, config) in refusals {

@@ -117,7 +117,8 @@ impl Lease for MemoryLease {
         Ok(self.shared.with(|state, now| {
             state.last_lease += 1;
             let id = LeaseId::new(state.last_lease);
-            state.leases.insert(id, Held { ttl, ends_at: now + ttl, keys: BTreeSet::new() });
+            let ends_at = now.saturating_add(ttl);
+            state.leases.insert(id, Held { ttl, ends_at, keys: BTreeSet::new() });
             LeaseGrant::new(id, ttl)
         }))
     }
@@ -125,7 +126,7 @@ impl Lease for MemoryLease {
     async fn keep_alive(&self, lease: LeaseId) -> Result<LeaseGrant> {
         self.shared.with(|state, now| {
             let held = state.leases.get_mut(&lease).ok_or_else(|| ended("keep_alive", lease))?;
-            held.ends_at = now + held.ttl;
+            held.ends_at = now.saturating_add(held.ttl);
             Ok(LeaseGrant::new(lease, held.ttl))
         })
     }

@@ -17,6 +17,9 @@ use crate::BACKEND;
 use crate::credentials::{Key, Role};
 use crate::names::LONGEST_PREFIX;
 
+/// The longest a call, or a pause before the next one, may take: sums with it stay within bounds.
+const LONGEST_TIME: Duration = Duration::from_hours(24);
+
 /// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
 const PREFIX: &str = "flare";
 
@@ -222,6 +225,11 @@ impl SqsConfig {
         if self.timeout.is_zero() {
             return Err(refused("timeout", "must be longer than nothing"));
         }
+        for (field, time) in [("timeout", self.timeout), ("backoff", self.backoff)] {
+            if time > LONGEST_TIME {
+                return Err(refused(field, "must be at most 24 h"));
+            }
+        }
         if self.attempts == 0 {
             return Err(refused("attempts", "must be at least 1"));
         }
@@ -277,6 +285,8 @@ mod tests {
             ("prefix", SqsConfig::new().prefix("ü")),
             ("prefix", SqsConfig::new().prefix("x".repeat(33))),
             ("timeout", SqsConfig::new().timeout(Duration::ZERO)),
+            ("timeout", SqsConfig::new().timeout(Duration::MAX)),
+            ("backoff", SqsConfig::new().backoff(Duration::MAX)),
             ("attempts", SqsConfig::new().attempts(0)),
             ("message-limit", SqsConfig::new().message_limit(1023)),
             ("message-limit", SqsConfig::new().message_limit((1 << 20) + 1)),

@@ -9,6 +9,7 @@ use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
+use crate::model::duration::{MAX_DURATION, TOO_LONG};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository, SystemClock};
@@ -199,6 +200,7 @@ impl FlareBuilder {
             }
         }
         let times = [
+            ("ingest_wait", settings.ingest_wait),
             ("timeout", settings.timeout),
             ("max_ttl", settings.max_ttl),
             ("suspend_after", settings.suspend_after),
@@ -216,6 +218,16 @@ impl FlareBuilder {
         for (field, value) in times {
             if value.is_zero() {
                 return Err(refused(field, "must be longer than nothing"));
+            }
+        }
+        let may_be_nothing = [
+            ("young_for", settings.young_for),
+            ("hold_limit", settings.hold_limit),
+            ("drain_limit", settings.drain_limit),
+        ];
+        for (field, value) in times.into_iter().chain(may_be_nothing) {
+            if value > MAX_DURATION {
+                return Err(refused(field, TOO_LONG));
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::record::Roles;
 use crate::model::Invalid;
+use crate::model::duration::{MAX_DURATION, TOO_LONG};
 
 /// How a node takes part in a cluster. All nodes of a cluster should agree on all but `name`,
 /// `roles`, `weight` and `shed_load`; on `slots` they must.
@@ -83,6 +84,13 @@ impl ClusterSettings {
             (self.move_percent > 100, "move-percent", "must be at most 100"),
             (self.publish_every.is_zero(), "publish-every", "must not be zero"),
             (self.sweep_every < self.ttl, "sweep-every", "must be at least ttl"),
+            (self.ttl > MAX_DURATION, "ttl", TOO_LONG),
+            (self.settle_after > MAX_DURATION, "settle-after", TOO_LONG),
+            (self.move_every > MAX_DURATION, "move-every", TOO_LONG),
+            (self.hand_over_limit > MAX_DURATION, "hand-over-limit", TOO_LONG),
+            (self.drain_limit > MAX_DURATION, "drain-limit", TOO_LONG),
+            (self.publish_every > MAX_DURATION, "publish-every", TOO_LONG),
+            (self.sweep_every > MAX_DURATION, "sweep-every", TOO_LONG),
         ];
         match rules.into_iter().find(|(broken, ..)| *broken) {
             Some((_, field, reason)) => Err(Invalid::new(field, reason)),
@@ -117,5 +125,26 @@ mod tests {
             assert_eq!(broken.check().unwrap_err().field(), field);
         }
         assert_eq!(ClusterSettings { slots: 3, ..sound }.moves(), 1);
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_added_to_another_is_refused_by_its_name() {
+        type Spoil = fn(&mut ClusterSettings);
+        let table: [(&str, Spoil); 8] = [
+            ("ttl", |it| (it.ttl, it.hand_over_limit, it.sweep_every) = (MAX, MAX, MAX)),
+            ("call-limit", |it| it.call_limit = MAX),
+            ("settle-after", |it| it.settle_after = MAX),
+            ("move-every", |it| it.move_every = MAX),
+            ("hand-over-limit", |it| it.hand_over_limit = MAX),
+            ("drain-limit", |it| it.drain_limit = MAX),
+            ("publish-every", |it| it.publish_every = MAX),
+            ("sweep-every", |it| it.sweep_every = MAX),
+        ];
+        const MAX: Duration = Duration::MAX;
+        for (field, spoil) in table {
+            let mut settings = ClusterSettings::default();
+            spoil(&mut settings);
+            assert_eq!(settings.check().unwrap_err().field(), field);
+        }
     }
 }

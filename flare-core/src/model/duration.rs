@@ -13,7 +13,8 @@ use super::Invalid;
 pub const MAX_DURATION: Duration = Duration::from_secs(876_000 * 3600);
 
 const FORM: &str = "must be a duration like \"500ms\", \"1s\", \"5m\" or \"72h\"";
-const TOO_LONG: &str = "must be at most \"876000h\"";
+/// How a longer one is refused.
+pub(crate) const TOO_LONG: &str = "must be at most \"876000h\"";
 
 /// Largest first, so that the first unit that divides a duration writes it shortest.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
