@@ -2,7 +2,7 @@
 //! when told to.
 
 #![allow(clippy::disallowed_methods, reason = "a call that hangs must fail in real time")]
-#![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 mod support {
     pub(crate) mod wire_stub;

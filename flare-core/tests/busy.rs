@@ -195,7 +195,7 @@ async fn a_put_that_its_origin_gives_up_makes_room() {
     let (world, slow) = world(1, Duration::from_secs(3_600)).await;
     for round in 0..50 {
         let put = async |id: u64| world.flare.put_json(&url(id), r#"{"rev":1}"#).await;
-        let puts = (0..100).map(|id| put(id));
+        let puts = (0..100).map(put);
         let mut puts = Box::pin(futures::future::join_all(puts));
         assert!(futures::poll!(&mut puts).is_pending(), "round {round}");
         world.pass(Duration::from_millis(500)).await;

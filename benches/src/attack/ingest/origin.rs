@@ -99,10 +99,10 @@ async fn put_on(
 async fn read_answer(stream: &mut TcpStream) -> Result<u16> {
     let mut answer = Vec::new();
     loop {
-        if let Some((status, length)) = head(&answer)? {
-            if answer.len() >= length {
-                return Ok(status);
-            }
+        if let Some((status, length)) = head(&answer)?
+            && answer.len() >= length
+        {
+            return Ok(status);
         }
         if stream.read_buf(&mut answer).await? == 0 {
             return Err("the server closed the connection".into());
