@@ -90,10 +90,10 @@ impl Keys {
         key.map(str::to_owned).ok_or_else(|| corrupt(operation, stored, "is no key of Flare's"))
     }
 
-    /// What a key holds.
+    /// What a key holds. A value that is not written as ours are is given as it is: whoever reads it
+    /// finds that it cannot, and that its key is there all the same.
     pub(crate) fn entry(&self, operation: &'static str, stored: &KeyValue) -> Result<Entry> {
-        let value = plain(stored.value())
-            .ok_or_else(|| corrupt(operation, stored.key(), "holds no value of Flare's"))?;
+        let value = plain(stored.value()).unwrap_or(stored.value());
         let lease = (stored.lease() != 0).then(|| LeaseId::new(stored.lease()));
         Ok(Entry::new(
             self.plain(operation, stored.key())?,

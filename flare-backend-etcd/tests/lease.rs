@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(6);
 fn main() -> ExitCode {
     Trials::on(Service::Etcd)
         .test("keys_and_values_stand_as_documented", keys_and_values_stand_as_documented)
-        .test("what_others_put_there_is_named", what_others_put_there_is_named)
+        .test("what_others_put_there_stops_nobody", what_others_put_there_stops_nobody)
         .test("prefixes_do_not_see_each_other", prefixes_do_not_see_each_other)
         .test("a_short_lease_is_told_as_granted", a_short_lease_is_told_as_granted)
         .test("what_is_too_large_is_refused", what_is_too_large_is_refused)
@@ -58,22 +58,27 @@ async fn keys_and_values_stand_as_documented(endpoints: String) {
     assert_eq!((stored.lease(), stored.mod_revision() as u64), (grant.id.get(), revision.get()));
 }
 
-async fn what_others_put_there_is_named(endpoints: String) {
+async fn what_others_put_there_stops_nobody(endpoints: String) {
     let scratch = Scratch::new(&endpoints);
     let lease = scratch.lease().await;
     let from = lease.list("").await.expect("it is listed").revision;
     let key = format!("{}odd", scratch.prefix);
     scratch.client().await.put(key.clone(), "by hand", None).await.expect("it is written");
-    let watched = lease.watch("", from).next().await.expect("there is a change");
-    let errors = [
-        lease.get("odd").await.expect_err("it is not ours"),
-        lease.list("").await.expect_err("it is not ours"),
-        watched.expect_err("it is not ours"),
-    ];
-    for error in errors {
-        assert_eq!(error.kind(), ErrorKind::Corrupt);
-        assert!(error.to_string().contains(&key), "{error}");
+    let binary = [scratch.prefix.as_bytes(), &[0xff, 0xfe]].concat();
+    scratch.client().await.put(binary, "by hand", None).await.expect("it is written");
+    made(lease.write(Write::new("own", "ours")).await.expect("it is written"));
+    let mut watch = lease.watch("", from);
+    let mut watched = Vec::new();
+    for _ in 0..2 {
+        let event = watch.next().await.expect("there is a change").expect("it is given");
+        watched.push(event.key);
     }
+    assert_eq!(watched, ["odd", "own"], "what has no name of ours is left out");
+    let odd = lease.get("odd").await.expect("it is given").expect("it is there");
+    assert_eq!(&odd.value[..], b"by hand", "as it is: nobody takes it for something of ours");
+    let listed = lease.list("").await.expect("the others are listed").entries;
+    let listed: Vec<_> = listed.iter().map(|it| (it.key.as_str(), &it.value[..])).collect();
+    assert_eq!(listed, [("odd", &b"by hand"[..]), ("own", b"ours")]);
 }
 
 async fn prefixes_do_not_see_each_other(endpoints: String) {

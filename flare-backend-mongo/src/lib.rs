@@ -13,6 +13,7 @@ mod read;
 mod record;
 mod repository;
 mod schema;
+mod unreadable;
 mod upkeep;
 
 pub use backend::MongoBackend;

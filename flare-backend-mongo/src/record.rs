@@ -59,7 +59,15 @@ impl<'a> Record<'a> {
     pub(crate) fn corrupt(&self, field: &str) -> Error {
         let shown = self.fields.get("_id").map_or_else(|| "?".to_owned(), Bson::to_string);
         let detail = format!("{field} of record {shown} is not understood");
-        Error::new(ErrorKind::Corrupt, self.operation).backend(BACKEND).detail(detail)
+        Error::new(ErrorKind::Corrupt, self.operation)
+            .backend(BACKEND)
+            .field(field.to_owned())
+            .detail(detail)
+    }
+
+    /// What it is read for.
+    pub(crate) fn operation(&self) -> &'static str {
+        self.operation
     }
 
     /// A value as it is, for whoever can do without it.

@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_backend_mongo::MongoRepository;
+use flare_core::model::RecordName;
 use flare_core::port::Repository;
-use flare_testkit::{Fixture, Service, Trials, repository};
-use support::Scratch;
+use flare_testkit::unreadable::{Spoilable, Spoiling};
+use flare_testkit::{Fixture, Service, Trials, repository, unreadable};
+use mongodb::Database;
+use support::{Scratch, spoil};
 
 struct OnMongo {
     uri: String,
@@ -41,12 +44,54 @@ impl Fixture for OnMongo {
     }
 }
 
+/// The same, with a way to its records behind its back.
+struct Spoilt(OnMongo);
+
+struct SpoilableMongo {
+    repository: Arc<dyn Repository>,
+    database: Database,
+}
+
+#[async_trait]
+impl Spoilable for SpoilableMongo {
+    fn repository(&self) -> Arc<dyn Repository> {
+        Arc::clone(&self.repository)
+    }
+
+    async fn spoil(&self, record: RecordName, how: Spoiling) {
+        spoil::spoil(&self.database, &record, how).await;
+    }
+
+    async fn has_unknown_field(&self, record: RecordName) -> bool {
+        spoil::has_unknown_field(&self.database, &record).await
+    }
+}
+
+#[async_trait]
+impl Fixture for Spoilt {
+    type Port = dyn Spoilable;
+    type Guard = Scratch;
+
+    async fn open(&self) -> (Arc<dyn Spoilable>, Scratch) {
+        let (repository, scratch) = self.0.open().await;
+        let database = scratch.database().await;
+        (Arc::new(SpoilableMongo { repository, database }), scratch)
+    }
+
+    fn tick(&self) -> Duration {
+        self.0.tick()
+    }
+}
+
+fn on(uri: &str, single_writes: bool) -> OnMongo {
+    OnMongo { uri: uri.to_owned(), single_writes }
+}
+
 fn main() -> ExitCode {
     Trials::on(Service::MongoDb)
-        .suite("", repository::CLAUSES, |uri| OnMongo { uri: uri.to_owned(), single_writes: false })
-        .suite("single", repository::CLAUSES, |uri| OnMongo {
-            uri: uri.to_owned(),
-            single_writes: true,
-        })
+        .suite("", repository::CLAUSES, |uri| on(uri, false))
+        .suite("single", repository::CLAUSES, |uri| on(uri, true))
+        .suite("", unreadable::CLAUSES, |uri| Spoilt(on(uri, false)))
+        .suite("single", unreadable::CLAUSES, |uri| Spoilt(on(uri, true)))
         .run()
 }

@@ -26,7 +26,7 @@ use flare_core::port::{
     RowStore, RowUpdate, SubscriptionStore,
 };
 use flare_testkit::{Service, Trials};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use mongodb::bson::{Bson, Document, doc};
 use support::Scratch;
 
@@ -240,7 +240,7 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.rows_of(some(), None, 100).await.unwrap();
     store.rows_of(some(), Some(row(&keys[3])), 100).await.unwrap();
     store.lanes(*subscription).await.unwrap();
-    store.due_jobs(now, 10).await.unwrap();
+    store.due_jobs(now, 10).collect::<Vec<_>>().await;
     store.job(JobKind::Reconcile, "documents").await.unwrap();
     store.remove_rows(*subscription, 10).await.unwrap();
     store.remove_documents(*resource, 10).await.unwrap();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::Invalid;
+use crate::model::{Invalid, Unreadable};
 
 /// What every fallible call of Flare returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -118,6 +118,7 @@ struct Inner {
     backend: Option<&'static str>,
     field: Option<Cow<'static, str>>,
     detail: Cow<'static, str>,
+    unreadable: Option<Arc<Unreadable>>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -132,6 +133,7 @@ impl Error {
                 backend: None,
                 field: None,
                 detail: Cow::Borrowed(""),
+                unreadable: None,
                 source: None,
             }),
         }
@@ -142,6 +144,13 @@ impl Error {
         Self::new(ErrorKind::Invalid, operation)
             .field(invalid.field().to_owned())
             .detail(invalid.reason().to_owned())
+    }
+
+    /// A record that cannot be read, met in `operation`. It says nothing about any other record.
+    pub fn of_record(operation: &'static str, unreadable: Unreadable) -> Self {
+        Self::new(ErrorKind::Corrupt, operation)
+            .detail(unreadable.to_string())
+            .edit(|inner| inner.unreadable = Some(Arc::new(unreadable)))
     }
 
     /// Names the backend (`"memory"`, `"mongodb"` …).
@@ -210,6 +219,11 @@ impl Error {
     /// The field of the caller's input at fault, as a path.
     pub fn field_name(&self) -> Option<&str> {
         self.inner.field.as_deref()
+    }
+
+    /// The one record that cannot be read, if that is all that went wrong: all others can be.
+    pub fn unreadable(&self) -> Option<&Unreadable> {
+        self.inner.unreadable.as_deref()
     }
 
     /// What happened, in words; empty if the kind says it all.

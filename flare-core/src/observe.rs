@@ -36,6 +36,7 @@
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
 //! | [`QUEUE_DEPTH`] | gauge, `queue` | messages ready in a queue between stages |
 //! | [`LANES`] | gauge | lanes this runtime works |
+//! | [`UNREADABLE`] | gauge, `kind` | stored records that this process met of late and could not read |
 //! | [`LOOP_IDLE`] | gauge, `loop` | seconds since a loop got somewhere |
 //! | [`LOOP_BUSY`] | gauge, `loop` | seconds that a loop has had something to do without getting anywhere |
 //! | [`CLUSTER_NODES`] | gauge | nodes of the cluster, as far as this one has read |
@@ -92,6 +93,8 @@ pub const LAG: &str = "flare_lag";
 pub const SPREADING: &str = "flare_spreading";
 /// Messages ready in a queue between stages.
 pub const QUEUE_DEPTH: &str = "flare_queue_depth";
+/// Stored records that this process met of late and could not read.
+pub const UNREADABLE: &str = "flare_unreadable_records";
 /// Lanes this runtime works.
 pub const LANES: &str = "flare_lanes";
 /// Seconds since a loop got somewhere.

@@ -88,7 +88,7 @@ async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
     assert!(world.stored(gone.id).await.is_some(), "kept for the second pass");
     world.pass(BOTH_PASSES).await;
     assert_eq!(world.stored(gone.id).await, None);
-    assert_eq!(store.lanes(gone.id).await.unwrap(), []);
+    assert_eq!(store.lanes(gone.id).await.unwrap().items, []);
     assert!(world.removals().await.is_empty());
 
     world.put(4, 1).await;
@@ -370,7 +370,7 @@ async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
     world.until("it is removed", async || world.stored(gone.id).await.is_none()).await;
     assert_eq!(world.flare.node().lanes, 0);
     world.pass(BOTH_PASSES).await;
-    assert_eq!(world.memory.repository().lanes(gone.id).await.unwrap(), []);
+    assert_eq!(world.memory.repository().lanes(gone.id).await.unwrap().items, []);
     let queues: Vec<QueueName> = world.memory.queue().list().try_collect().await.unwrap();
     assert!(!queues.iter().any(|queue| matches!(queue, QueueName::Lane(_))), "{queues:?}");
 }

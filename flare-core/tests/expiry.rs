@@ -13,7 +13,7 @@ use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
-    DocumentChange, DocumentKey, DocumentUrl, JobKind, Present, Resource, RowEffect, RowKey,
+    DocumentChange, DocumentKey, DocumentUrl, Job, JobKind, Present, Resource, RowEffect, RowKey,
     Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::pipeline::Settings;
@@ -200,7 +200,8 @@ async fn a_retention_of_nothing_is_refused() {
 async fn expiry_is_one_job_that_is_brought_back_if_it_is_lost() {
     let mut world = World::new(brief());
     let expiry = async |world: &World| {
-        let jobs = world.memory.repository().due_jobs(Timestamp::MAX, 100).await.unwrap();
+        let store = world.memory.repository();
+        let jobs: Vec<Job> = store.due_jobs(Timestamp::MAX, 100).try_collect().await.unwrap();
         jobs.into_iter().filter(|job| job.kind == JobKind::Expire).collect::<Vec<_>>()
     };
     world.start();

@@ -125,6 +125,7 @@ fn complete(operation: &mut Operation) {
     }
     if takes_id {
         common.push(("404", "There is nothing of that name"));
+        common.push(("409", "It is there, but this version cannot read it"));
     }
     if takes_body {
         common.push(("408", "The body did not arrive in time"));

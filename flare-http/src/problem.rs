@@ -110,7 +110,11 @@ impl From<Invalid> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let status = status_of(error.kind());
+        let status = match error.unreadable() {
+            // It is there, and whoever can read it can do what is asked; here its state forbids it.
+            Some(_) => StatusCode::CONFLICT,
+            None => status_of(error.kind()),
+        };
         let mut problem = Self::new(status);
         problem.detail = match error.kind() {
             ErrorKind::Unavailable => "a store cannot be reached".into(),

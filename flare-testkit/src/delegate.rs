@@ -88,6 +88,7 @@ macro_rules! delegate_stores {
                     fn partitions(resource: ResourceId) -> Vec<PartitionId>;
                     fn members(resource: ResourceId, partition: PartitionId) -> Vec<Member>;
                     fn replace_subscription(at: Generation, newer: Subscription) -> Replaced;
+                    fn discard_subscription(id: SubscriptionId) -> bool;
                     fn remove_subscription(id: SubscriptionId) -> ();
                 }
                 many {}
@@ -127,13 +128,13 @@ macro_rules! delegate_stores {
                     fn next_epoch() -> EpochGrant;
                     fn count_pending(subscription: Option<SubscriptionId>) -> Pending;
                     fn rows_of(documents: Vec<DocumentKey>, after: Option<RowKey>, limit: usize)
-                        -> Vec<Row>;
+                        -> Listing<Row>;
                     fn claim_rows(request: ClaimRows) -> Vec<Row>;
                     fn expedite_rows(subscription: SubscriptionId, limit: usize) -> u64;
                     fn dead_letters(subscription: SubscriptionId, page: Page) -> Listing<Row>;
                     fn drop_dead_letters(until: Timestamp, limit: usize) -> u64;
                     fn remove_rows(subscription: SubscriptionId, limit: usize) -> u64;
-                    fn lanes(subscription: SubscriptionId) -> Vec<LaneState>;
+                    fn lanes(subscription: SubscriptionId) -> Listing<LaneState>;
                 }
                 many {
                     fn rows(RowKey) -> Option<Row>;
@@ -154,7 +155,6 @@ macro_rules! delegate_stores {
                 $wrapper: JobStore
                 one {
                     fn insert_job(job: Job) -> bool;
-                    fn due_jobs(due_by: Timestamp, limit: usize) -> Vec<Job>;
                     fn job(kind: JobKind, subject: &str) -> Option<Job>;
                     fn advance_job(epoch: Epoch, id: JobId, cursor: Option<String>, due: Timestamp)
                         -> Applied;
@@ -163,7 +163,7 @@ macro_rules! delegate_stores {
                 many {}
                 batch {}
                 spread {}
-                scan {}
+                scan { fn due_jobs(due_by: Timestamp, limit: usize) -> Job; }
             }
         };
     };

@@ -37,6 +37,7 @@ pub use http_answer::Answer;
 pub use http_target::{HttpTarget, RawRequest};
 pub use name_server::{NameAnswer, NameServer};
 pub use recording::{Recorded, RecordingDelivery};
+pub use repository::unreadable;
 pub use scripted_upkeep::ScriptedUpkeep;
 pub use subject::{Fixture, Subject};
 pub use suite::{Clause, run};

@@ -29,7 +29,7 @@ fn every_fault_breaks_its_clause_alone() {
         .enable_all()
         .build()
         .unwrap();
-    let faults = Fault::ALL.iter().chain(&[(Fault::None, "")]);
+    let faults = Fault::ALL.iter().filter(|it| !of_unreadable(it.1)).chain(&[(Fault::None, "")]);
     let trials: Vec<_> =
         faults.map(|(fault, clause)| (fault, clause, runtime.spawn(broken_by(*fault)))).collect();
     let mut wrong = Vec::new();
@@ -46,10 +46,16 @@ fn every_fault_breaks_its_clause_alone() {
 
 #[test]
 fn every_clause_has_a_fault() {
-    let broken: BTreeSet<&str> = Fault::ALL.iter().map(|(_, clause)| *clause).collect();
+    let broken = Fault::ALL.iter().map(|(_, clause)| *clause);
+    let broken: BTreeSet<&str> = broken.filter(|clause| !of_unreadable(clause)).collect();
     let clauses: BTreeSet<&str> =
         CLAUSES.iter().filter(|clause| is_numbered(clause)).map(|it| number(it.name)).collect();
     assert_eq!(broken, clauses);
+}
+
+/// What cannot be read has a suite of its own.
+fn of_unreadable(clause: &str) -> bool {
+    clause.starts_with("ru")
 }
 
 /// The histories (`rd_…`, `rr_…`) try many clauses at once, so no fault is theirs alone.

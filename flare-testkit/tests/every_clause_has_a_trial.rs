@@ -68,6 +68,7 @@ complete! {
     documents: "RD" in flare_testkit::repository::CLAUSES;
     rows: "RR" in flare_testkit::repository::CLAUSES;
     jobs: "RJ" in flare_testkit::repository::CLAUSES;
+    unreadable: "RU" in flare_testkit::unreadable::CLAUSES;
     upkeep: "U" in flare_testkit::upkeep::CLAUSES;
 }
 
@@ -78,6 +79,7 @@ fn trials_are_named_once() {
         .chain(flare_testkit::lease::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::delivery::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::repository::CLAUSES.iter().map(|clause| clause.name))
+        .chain(flare_testkit::unreadable::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::upkeep::CLAUSES.iter().map(|clause| clause.name));
     let names: Vec<_> = names.collect();
     assert_eq!(BTreeSet::from_iter(&names).len(), names.len());

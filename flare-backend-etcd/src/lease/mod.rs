@@ -136,9 +136,10 @@ impl Lease for EtcdLease {
     async fn list(&self, prefix: &str) -> Result<Snapshot> {
         const OPERATION: &str = "list";
         let found = self.look(OPERATION, prefix, GetOptions::new().with_prefix()).await?;
-        let entries = found.kvs().iter().map(|found| self.keys.entry(OPERATION, found));
+        // A key that is no text is nobody's of ours.
+        let entries = found.kvs().iter().filter_map(|it| self.keys.entry(OPERATION, it).ok());
         let revision = store_revision(OPERATION, found.header()).map_err(|it| it.error)?;
-        Ok(Snapshot::new(entries.collect::<Result<_>>()?, revision))
+        Ok(Snapshot::new(entries.collect(), revision))
     }
 
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {

@@ -223,7 +223,8 @@ impl Watch {
         if !self.position.is_news(revision, stored.key()) {
             return Ok(());
         }
-        let key = self.keys.plain(OPERATION, stored.key())?;
+        // A key that is no text is nobody's of ours.
+        let Ok(key) = self.keys.plain(OPERATION, stored.key()) else { return Ok(()) };
         let kind = match event.event_type() {
             EventType::Put => EventKind::Written(self.keys.entry(OPERATION, stored)?),
             EventType::Delete => EventKind::Deleted,

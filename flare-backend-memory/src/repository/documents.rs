@@ -3,7 +3,10 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use flare_core::model::{Document, DocumentKey, DocumentUrl, ResourceId, Timestamp, Version};
+use flare_core::model::{
+    Document, DocumentKey, DocumentUrl, RecordName, ResourceId, Timestamp, Unreadable, Version,
+    WhyUnreadable,
+};
 use flare_core::port::{
     ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite, OpenPartitions, Opened,
     Operation, Scan, Undispatched, WriteOutcome,
@@ -14,6 +17,7 @@ use futures::stream;
 
 use super::MemoryRepository;
 use super::shard::Shard;
+use super::spoilt::unreadable;
 use crate::{BACKEND, lock};
 
 /// Enough for writers not to meet, and for one shard's keys to be sorted in no time.
@@ -59,17 +63,30 @@ impl DocumentStore for MemoryRepository {
         let now = self.time.now();
         let write = |write: DocumentWrite| {
             self.check_content(&write)?;
-            lock(self.documents.shard(&write.key.url)).write(write, now, &self.budget)
+            let name = || RecordName::Document(write.key.clone());
+            let key = match self.spoilt.why(name) {
+                Some(why @ WhyUnreadable::Newer { .. }) => {
+                    return Err(unreadable("write_documents", Unreadable::new(name(), why)));
+                }
+                why => why.map(|_| write.key.clone()),
+            };
+            let mut shard = lock(self.documents.shard(&write.key.url));
+            let written = shard.write(write, now, &self.budget)?;
+            if let Some(key) = key.filter(|_| written.change.notifies()) {
+                // Written as a whole: whatever was damaged is not any more.
+                self.spoilt.forget(|| RecordName::Document(key));
+            }
+            Ok(written)
         };
         writes.into_iter().map(write).collect()
     }
 
     async fn documents(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
-        Ok(keys.iter().map(|key| lock(self.documents.shard(&key.url)).get(key)).collect())
+        self.read_documents("documents", &keys, Shard::get)
     }
 
     async fn document_heads(&self, keys: Vec<DocumentKey>) -> Result<Vec<Option<Document>>> {
-        Ok(keys.iter().map(|key| lock(self.documents.shard(&key.url)).head(key)).collect())
+        self.read_documents("document_heads", &keys, Shard::head)
     }
 
     async fn open_partitions(&self, opens: Vec<OpenPartitions>) -> Vec<Result<Opened>> {
@@ -106,10 +123,11 @@ impl DocumentStore for MemoryRepository {
     }
 
     fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched> {
-        self.documents.scan(0, move |shard| {
+        let scan = self.documents.scan(0, move |shard| {
             let stored = shard.undispatched().filter(|document| document.updated_at <= until);
             stored.map(|document| Undispatched::of(&document)).collect()
-        })
+        });
+        self.readable("undispatched", scan, |it| &it.key)
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {
@@ -124,7 +142,7 @@ impl DocumentStore for MemoryRepository {
     ) -> Scan<'_, DocumentHead> {
         // The order of the store: by shard, which follows from the URL, then by URL.
         let first = after.as_ref().map_or(0, Documents::shard_number);
-        self.documents.scan(first, move |shard| {
+        let scan = self.documents.scan(first, move |shard| {
             let mut heads: Vec<DocumentHead> = shard
                 .live(resource)
                 .filter(|(key, ..)| match &after {
@@ -137,7 +155,8 @@ impl DocumentStore for MemoryRepository {
                 .collect();
             heads.sort_unstable_by(|a, b| a.key.url.cmp(&b.key.url));
             heads
-        })
+        });
+        self.readable("scan_documents", scan, |it| &it.key)
     }
 
     fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
@@ -148,7 +167,8 @@ impl DocumentStore for MemoryRepository {
             found.extend(old.map(|(key, version, at)| DocumentHead::new(key.clone(), version, at)));
         }
         found.sort_by_key(|head| head.updated_at);
-        stream::iter(found.into_iter().map(Ok)).boxed()
+        let scan = stream::iter(found.into_iter().map(Ok)).boxed();
+        self.readable("tombstones", scan, |it| &it.key)
     }
 
     async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool> {
@@ -168,6 +188,31 @@ impl DocumentStore for MemoryRepository {
 }
 
 impl MemoryRepository {
+    fn read_documents(
+        &self,
+        operation: &'static str,
+        keys: &[DocumentKey],
+        get: fn(&Shard, &DocumentKey) -> Option<Document>,
+    ) -> Result<Vec<Option<Document>>> {
+        let read = |key: &DocumentKey| {
+            let found = get(&lock(self.documents.shard(&key.url)), key);
+            let name = |document: &Document| RecordName::Document(document.key.clone());
+            found.map(|found| self.spoilt.read(operation, name, found)).transpose()
+        };
+        keys.iter().map(read).collect()
+    }
+
+    /// A scan in which every document that cannot be read is an error.
+    fn readable<'a, T: Send + 'a>(
+        &'a self,
+        operation: &'static str,
+        scan: Scan<'a, T>,
+        key: fn(&T) -> &DocumentKey,
+    ) -> Scan<'a, T> {
+        let name = move |item: &T| RecordName::Document(key(item).clone());
+        scan.map(move |item| self.spoilt.read(operation, name, item?)).boxed()
+    }
+
     fn check_content(&self, write: &DocumentWrite) -> Result<()> {
         let Operation::Put { content, .. } = &write.operation else {
             return Ok(());

@@ -5,10 +5,15 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
-use flare_core::port::JobStore;
+use flare_core::model::{
+    Applied, Epoch, Job, JobId, JobKind, RecordName, Timestamp, WhyUnreadable,
+};
+use flare_core::port::{JobStore, Scan};
+use futures::StreamExt;
+use futures::stream;
 
 use super::MemoryRepository;
+use super::spoilt::at_most;
 use crate::lock;
 
 #[derive(Debug, Default)]
@@ -25,21 +30,28 @@ impl JobStore for MemoryRepository {
     async fn insert_job(&self, job: Job) -> Result<bool> {
         let mut table = lock(&self.jobs.0);
         let subject = (job.kind, job.subject.clone());
-        if table.by_subject.contains_key(&subject) {
-            return Ok(false);
+        if let Some(held) = table.by_subject.get(&subject).copied() {
+            match self.spoilt.why(|| RecordName::Job(held)) {
+                Some(WhyUnreadable::Damaged { .. }) => {
+                    table.by_id.remove(&held);
+                    self.spoilt.forget(|| RecordName::Job(held));
+                }
+                _ => return Ok(false),
+            }
         }
         table.by_subject.insert(subject, job.id);
         table.by_id.insert(job.id, job);
         Ok(true)
     }
 
-    async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>> {
+    fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Scan<'_, Job> {
         let table = lock(&self.jobs.0);
         let mut due: Vec<Job> =
             table.by_id.values().filter(|job| job.due <= due_by).cloned().collect();
         due.sort_by_key(|job| (job.due, job.id));
-        due.truncate(limit);
-        Ok(due)
+        let read = |job: Job| self.spoilt.read("due_jobs", |job| RecordName::Job(job.id), job);
+        let due: Vec<Result<Job>> = due.into_iter().map(read).collect();
+        stream::iter(at_most(limit, due)).boxed()
     }
 
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {
@@ -77,6 +89,7 @@ impl JobStore for MemoryRepository {
         }
         if let Some(job) = table.by_id.remove(&id) {
             table.by_subject.remove(&(job.kind, job.subject));
+            self.spoilt.forget(|| RecordName::Job(id));
         }
         Ok(Applied::Done)
     }

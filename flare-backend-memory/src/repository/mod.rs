@@ -9,6 +9,7 @@ mod resources;
 mod row_table;
 mod rows;
 mod shard;
+mod spoilt;
 mod subscriptions;
 
 use flare_core::port::{Repository, RepositoryFacts};
@@ -28,6 +29,7 @@ pub struct MemoryRepository {
     documents: documents::Documents,
     rows: rows::Rows,
     jobs: jobs::Jobs,
+    spoilt: spoilt::Spoilt,
 }
 
 impl MemoryRepository {
@@ -41,6 +43,7 @@ impl MemoryRepository {
             documents: documents::Documents::new(),
             rows: rows::Rows::default(),
             jobs: jobs::Jobs::default(),
+            spoilt: spoilt::Spoilt::default(),
         }
     }
 

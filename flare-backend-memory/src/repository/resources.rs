@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::RwLock;
 
 use async_trait::async_trait;
-use flare_core::model::{DocumentUrl, EndpointIndex, Resource, ResourceId, ResourceState};
+use flare_core::model::{
+    DocumentUrl, EndpointIndex, RecordName, Resource, ResourceId, ResourceState, Unreadable,
+};
 use flare_core::port::{Listing, Page, ResourceStore};
 use flare_core::{Error, ErrorKind, Result};
 
 use super::MemoryRepository;
+use super::spoilt::unreadable;
 use crate::{BACKEND, read, write};
 
 #[derive(Debug, Default)]
@@ -44,22 +47,27 @@ impl ResourceStore for MemoryRepository {
     }
 
     async fn resource(&self, id: ResourceId) -> Result<Option<Resource>> {
-        Ok(read(&self.resources.0).by_id.get(&id).cloned())
+        let found = read(&self.resources.0).by_id.get(&id).cloned();
+        found.map(|found| self.readable_resource("resource", found)).transpose()
     }
 
     async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>> {
         let table = read(&self.resources.0);
         let find = |url| {
             let ids = table.active.find_all(url).into_iter();
-            ids.filter_map(|id| table.by_id.get(id).cloned()).collect()
+            let found = ids.filter_map(|id| table.by_id.get(id).cloned());
+            let read = |found| self.readable_resource("match_resources", found);
+            first_must_be_readable(found.map(read))
         };
-        Ok(urls.iter().map(find).collect())
+        urls.iter().map(find).collect()
     }
 
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {
         let table = read(&self.resources.0);
         let active = table.by_id.values().filter(|it| it.state == ResourceState::Active);
-        Ok(list(active, table.active.len(), page))
+        let listing = list(active, table.active.len(), page);
+        let read = |it| self.readable_resource("list_resources", it);
+        Listing::of_read(listing.items.into_iter().map(read), listing.total)
     }
 
     async fn move_resource(
@@ -86,8 +94,22 @@ impl ResourceStore for MemoryRepository {
         let mut table = write(&self.resources.0);
         if table.by_id.get(&id).is_some_and(|it| it.state == ResourceState::Deleted) {
             table.by_id.remove(&id);
+            self.spoilt.forget(|| RecordName::Resource(id));
         }
         Ok(())
+    }
+}
+
+impl MemoryRepository {
+    fn readable_resource(&self, operation: &'static str, resource: Resource) -> Result<Resource> {
+        match self.spoilt.why(|| RecordName::Resource(resource.id)) {
+            None => Ok(resource),
+            Some(why) => {
+                let record = Unreadable::new(RecordName::Resource(resource.id), why);
+                let deleted = resource.state == ResourceState::Deleted;
+                Err(unreadable(operation, record.deleted(deleted)))
+            }
+        }
     }
 }
 
@@ -110,6 +132,19 @@ impl Table {
             self.active.remove(&resource.endpoint);
         }
     }
+}
+
+/// What can be read; an error if the first of them cannot be, which would be the answer.
+fn first_must_be_readable<T>(found: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut readable = Vec::new();
+    for (place, found) in found.enumerate() {
+        match found {
+            Ok(found) => readable.push(found),
+            Err(error) if place == 0 => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(readable)
 }
 
 /// One page of what an ordered map holds.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, RwLock};
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{
-    Applied, Claim, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneState, Row, RowKey, Spread,
-    SubscriptionId, Timestamp, Version,
+    Applied, Claim, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneId, LaneState, RecordName,
+    Row, RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -21,6 +21,7 @@ use futures::stream;
 use super::MemoryRepository;
 use super::budget::ROW_BYTES;
 use super::row_table::RowTable;
+use super::spoilt::at_most;
 use crate::{lock, read, write};
 
 #[derive(Debug, Default)]
@@ -114,8 +115,11 @@ impl RowStore for MemoryRepository {
     }
 
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
-        let get = |key: RowKey| self.rows.with(key.subscription, |table| table.get(&key.url));
-        Ok(keys.into_iter().map(|key| get(key).flatten()).collect())
+        let get = |key: RowKey| {
+            let found = self.rows.with(key.subscription, |table| table.get(&key.url)).flatten();
+            found.map(|found| self.readable_row("rows", found)).transpose()
+        };
+        keys.into_iter().map(get).collect()
     }
 
     async fn rows_of(
@@ -123,7 +127,7 @@ impl RowStore for MemoryRepository {
         documents: Vec<DocumentKey>,
         after: Option<RowKey>,
         limit: usize,
-    ) -> Result<Vec<Row>> {
+    ) -> Result<Listing<Row>> {
         let documents: BTreeSet<DocumentKey> = documents.into_iter().collect();
         let urls: BTreeSet<&DocumentUrl> = documents.iter().map(|document| &document.url).collect();
         let mut rows = Vec::new();
@@ -134,19 +138,30 @@ impl RowStore for MemoryRepository {
                 _ => None,
             };
             for id in self.rows.owners(url, after) {
-                if rows.len() == limit {
-                    return Ok(rows);
-                }
                 let row = self.rows.with(id, |table| table.get(url)).flatten();
                 rows.extend(row.filter(|row| documents.contains(&row.document)));
             }
+            if rows.len() >= limit {
+                break;
+            }
         }
-        Ok(rows)
+        rows.truncate(limit);
+        let total = rows.len() as u64;
+        let read = |row| self.readable_row("rows_of", row);
+        Listing::of_read(rows.into_iter().map(read), total)
     }
 
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
+        let limit = query.limit;
+        let mut query = query;
+        if self.spoilt.any() {
+            // Those that cannot be read take no place.
+            query.limit = usize::MAX;
+        }
         let rows = self.rows.with(query.subscription, |table| table.pending(&query));
-        stream::iter(rows.unwrap_or_default().into_iter().map(Ok)).boxed()
+        let read = |row| self.readable_row("pending_rows", row);
+        let rows = rows.unwrap_or_default().into_iter().map(read).collect();
+        stream::iter(at_most(limit, rows)).boxed()
     }
 
     async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending> {
@@ -175,7 +190,10 @@ impl RowStore for MemoryRepository {
         let now = self.time.now();
         let claim = Claim { id: request.claim, until: now + request.holds_for };
         let claimed = self.rows.with(request.subscription, |table| {
-            let free = |row: &Row| row.claim.is_none_or(|held| held.until <= now);
+            let free = |row: &Row| {
+                let readable = self.spoilt.why(|| RecordName::Row(row.key.clone())).is_none();
+                readable && row.claim.is_none_or(|held| held.until <= now)
+            };
             let due = table.due_by(now).filter_map(|url| table.get(url)).filter(free);
             let urls: Vec<DocumentUrl> = due.map(|row| row.key.url).take(request.max).collect();
             let mut rows = Vec::with_capacity(urls.len());
@@ -217,7 +235,9 @@ impl RowStore for MemoryRepository {
             let rows = table.dead().skip(offset).take(page.limit as usize).collect();
             Listing::new(rows, table.count_dead() as u64)
         });
-        Ok(listing.unwrap_or_else(|| Listing::new(Vec::new(), 0)))
+        let listing = listing.unwrap_or_else(|| Listing::new(Vec::new(), 0));
+        let read = |row| self.readable_row("dead_letters", row);
+        Listing::of_read(listing.items.into_iter().map(read), listing.total)
     }
 
     async fn find_dead_letters(
@@ -229,7 +249,9 @@ impl RowStore for MemoryRepository {
             let by_id = table.find_dead(&ids.iter().copied().collect());
             ids.iter().map(|id| by_id.get(id).cloned()).collect()
         });
-        Ok(found.unwrap_or_else(|| vec![None; ids.len()]))
+        let found: Vec<Option<Row>> = found.unwrap_or_else(|| vec![None; ids.len()]);
+        let read = |row| self.readable_row("find_dead_letters", row);
+        found.into_iter().map(|row| row.map(read).transpose()).collect()
     }
 
     async fn replay_rows(&self, replays: Vec<Replay>) -> Vec<Result<bool>> {
@@ -266,6 +288,11 @@ impl RowStore for MemoryRepository {
         let removed = removed.unwrap_or_default();
         self.budget.free(removed * ROW_BYTES);
         self.rows.tidy(subscription);
+        for key in self.spoilt.rows_of(subscription) {
+            if self.rows.with(subscription, |table| table.get(&key.url)).flatten().is_none() {
+                self.spoilt.forget(|| RecordName::Row(key));
+            }
+        }
         Ok(removed)
     }
 
@@ -300,6 +327,7 @@ impl RowStore for MemoryRepository {
                 match table.lanes.get(&state.lane.shard) {
                     Some(stored) if stored.epoch > epoch => Applied::Fenced { epoch: stored.epoch },
                     _ => {
+                        self.mend_lane(state.lane);
                         table.lanes.insert(state.lane.shard, state.clone());
                         Applied::Done
                     }
@@ -309,13 +337,28 @@ impl RowStore for MemoryRepository {
         lanes.into_iter().map(store).collect()
     }
 
-    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>> {
         let lanes = self.rows.with(subscription, |table| table.lanes.values().cloned().collect());
-        Ok(lanes.unwrap_or_default())
+        let lanes: Vec<LaneState> = lanes.unwrap_or_default();
+        let total = lanes.len() as u64;
+        let name = |state: &LaneState| RecordName::Lane(state.lane);
+        let read = |state| self.spoilt.read("lanes", name, state);
+        Listing::of_read(lanes.into_iter().map(read), total)
     }
 }
 
 impl MemoryRepository {
+    fn readable_row(&self, operation: &'static str, row: Row) -> Result<Row> {
+        self.spoilt.read(operation, |row| RecordName::Row(row.key.clone()), row)
+    }
+
+    /// A state is written as a whole: one that was damaged is not any more.
+    fn mend_lane(&self, lane: LaneId) {
+        if self.spoilt.why(|| RecordName::Lane(lane)).is_some() {
+            self.spoilt.forget(|| RecordName::Lane(lane));
+        }
+    }
+
     fn change<R>(&self, key: &RowKey, change: impl FnOnce(&mut Row) -> R) -> Option<R> {
         self.rows.with(key.subscription, |table| table.change(&key.url, change)).flatten()
     }

@@ -6,7 +6,8 @@ use std::sync::{RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use flare_core::model::{
-    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+    Generation, PartitionId, RecordName, ResourceId, Subscription, SubscriptionId,
+    SubscriptionStatus, Unreadable,
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
 use flare_core::{Error, ErrorKind, Result};
@@ -15,6 +16,7 @@ use futures::stream;
 
 use super::MemoryRepository;
 use super::resources::list;
+use super::spoilt::unreadable;
 use crate::{BACKEND, read, write};
 
 /// How many subscriptions a scan copies at a time.
@@ -61,7 +63,7 @@ impl SubscriptionStore for MemoryRepository {
     ) -> Result<Subscription> {
         let mut table = write(&self.subscriptions.0);
         if let Some(stored) = table.by_id.get(&subscription.id) {
-            return Ok(stored.clone());
+            return self.readable_subscription("insert_subscription", stored.clone());
         }
         let family = table.by_resource.entry(subscription.resource).or_default();
         family.check_urls("insert_subscription", &subscription)?;
@@ -72,7 +74,8 @@ impl SubscriptionStore for MemoryRepository {
     }
 
     async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>> {
-        Ok(read(&self.subscriptions.0).by_id.get(&id).cloned())
+        let found = read(&self.subscriptions.0).by_id.get(&id).cloned();
+        found.map(|found| self.readable_subscription("subscription", found)).transpose()
     }
 
     async fn list_subscriptions(
@@ -87,7 +90,9 @@ impl SubscriptionStore for MemoryRepository {
         let mut ids: Vec<SubscriptionId> = family.members().map(|it| it.subscription).collect();
         ids.sort_unstable();
         let subscriptions = ids.iter().filter_map(|id| table.by_id.get(id));
-        Ok(list(subscriptions, ids.len(), page))
+        let listing = list(subscriptions, ids.len(), page);
+        let read = |it| self.readable_subscription("list_subscriptions", it);
+        Listing::of_read(listing.items.into_iter().map(read), listing.total)
     }
 
     fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
@@ -97,7 +102,9 @@ impl SubscriptionStore for MemoryRepository {
             let range = table.by_id.range((start, Bound::Unbounded));
             let page: Vec<Subscription> = range.take(SCAN_PAGE).map(|(_, it)| it.clone()).collect();
             let next = Bound::Excluded(page.last()?.id);
-            Some((stream::iter(page.into_iter().map(Ok)), next))
+            let read = |it| self.readable_subscription("scan_subscriptions", it);
+            let page: Vec<Result<Subscription>> = page.into_iter().map(read).collect();
+            Some((stream::iter(page), next))
         });
         pages.flatten().boxed()
     }
@@ -123,6 +130,7 @@ impl SubscriptionStore for MemoryRepository {
         let Some(stored) = table.by_id.get(&subscription.id).cloned() else {
             return Ok(Replaced::Missing);
         };
+        let stored = self.readable_subscription("replace_subscription", stored)?;
         if stored.generation != generation {
             return Ok(Replaced::Conflict(stored));
         }
@@ -138,6 +146,23 @@ impl SubscriptionStore for MemoryRepository {
         Ok(Replaced::Done(subscription))
     }
 
+    async fn discard_subscription(&self, id: SubscriptionId) -> Result<bool> {
+        let mut table = write(&self.subscriptions.0);
+        let Some(stored) = table.by_id.get(&id).cloned() else { return Ok(false) };
+        if stored.status == SubscriptionStatus::Deleting {
+            return Ok(false);
+        }
+        let mut deleting = stored.clone();
+        deleting.generation = stored.generation.next();
+        deleting.status = SubscriptionStatus::Deleting;
+        deleting.reason = None;
+        let family = table.by_resource.entry(stored.resource).or_default();
+        family.free_urls(&stored);
+        family.seat(&deleting);
+        table.by_id.insert(id, deleting);
+        Ok(true)
+    }
+
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
         let mut table = write(&self.subscriptions.0);
         if let Some(stored) = table.by_id.remove(&id)
@@ -150,7 +175,30 @@ impl SubscriptionStore for MemoryRepository {
         }
         drop(table);
         self.rows.forget_lanes(id);
+        self.spoilt.forget_all(|name| match name {
+            RecordName::Subscription(it) => *it == id,
+            RecordName::Lane(lane) => lane.subscription == id,
+            _ => false,
+        });
         Ok(())
+    }
+}
+
+impl MemoryRepository {
+    fn readable_subscription(
+        &self,
+        operation: &'static str,
+        subscription: Subscription,
+    ) -> Result<Subscription> {
+        match self.spoilt.why(|| RecordName::Subscription(subscription.id)) {
+            None => Ok(subscription),
+            Some(why) => {
+                let record = Unreadable::new(RecordName::Subscription(subscription.id), why);
+                let deleting = subscription.status == SubscriptionStatus::Deleting;
+                let record = record.of(Some(subscription.resource)).deleted(deleting);
+                Err(unreadable(operation, record))
+            }
+        }
     }
 }
 

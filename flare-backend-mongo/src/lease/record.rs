@@ -6,6 +6,7 @@ use bytes::Bytes;
 use flare_core::Result;
 use flare_core::port::{Entry, EventKind, KeyEvent, LeaseId, StoreRevision};
 use mongodb::bson::{Bson, Document};
+use tracing::debug;
 
 use crate::record::Record;
 
@@ -18,9 +19,10 @@ pub(super) fn revision(record: &Record<'_>, field: &str) -> Result<StoreRevision
     record.small(field).map(StoreRevision::new)
 }
 
-/// A key: `{key, value, created, revision, lease}`.
+/// A key: `{key, value, created, revision, lease}`. One whose value is damaged is there all the same,
+/// with none: whose key it is may be alive.
 pub(super) fn entry(record: &Record<'_>) -> Result<Entry> {
-    let value = record.bytes_if_any("value")?.ok_or_else(|| record.corrupt("value"))?;
+    let value = record.bytes_if_any("value").ok().flatten().unwrap_or_default();
     Ok(Entry::new(
         record.text("key")?,
         Bytes::copy_from_slice(value),
@@ -58,5 +60,9 @@ fn each<T>(
         Bson::Document(fields) => read(&Record::new(operation, fields)),
         _ => Err(found.corrupt(field)),
     };
-    found.array_if_any(field)?.unwrap_or_default().iter().map(one).collect()
+    let items = found.array_if_any(field)?.unwrap_or_default().iter();
+    let readable = |item: &Bson| {
+        one(item).inspect_err(|error| debug!(%error, "a key that cannot be read is left out")).ok()
+    };
+    Ok(items.filter_map(readable).collect())
 }

@@ -18,6 +18,7 @@ use flare_core::port::{
     Settlement, Unsettled,
 };
 use flare_core::{Error, ErrorKind, Result};
+use futures::future::ready;
 use futures::{StreamExt, TryStreamExt, stream};
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
@@ -138,13 +139,11 @@ impl Queue for MongoQueue {
     fn list(&self) -> Scan<'_, QueueName> {
         const OPERATION: &str = "list";
         let find = async { self.connection.run(OPERATION, self.queues.find(doc! {})).await };
-        let name = |found: Document| {
-            let record = Record::new(OPERATION, &found);
-            record.text("_id")?.parse().map_err(|_| record.corrupt("_id"))
-        };
+        // What is not named as queues of ours are is none of ours.
+        let name = |found: Document| found.get_str("_id").ok()?.parse().ok();
         let names = move |found: mongodb::Cursor<Document>| {
             let found = found.map_err(|error| error::from_driver(OPERATION, error));
-            found.map(move |found| found.and_then(name))
+            found.try_filter_map(move |found| ready(Ok(name(found))))
         };
         stream::once(find).map_ok(names).try_flatten().boxed()
     }

@@ -1,11 +1,11 @@
 //! Takes long work; gives it to whoever goes on with it.
 //!
-//! A record: `{_id, kind, subject, cursor?, epoch, due, createdAt}`.
+//! A record: `{_id, kind, subject, cursor?, epoch, due, createdAt, needs?}`.
 
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
-use flare_core::port::JobStore;
+use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, RecordKind, RecordName, Timestamp};
+use flare_core::port::{JobStore, Scan};
 use mongodb::bson::{Document, doc};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -15,7 +15,9 @@ use super::{MongoRepository, RACES, limit, lost_race};
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record};
 
-fn read_job(record: Record<'_>) -> Result<Job> {
+const KIND: RecordKind = RecordKind::Job;
+
+pub(super) fn read_job(record: Record<'_>) -> Result<Job> {
     let kind: StrDeserializer<'_, ValueError> = record.text("kind")?.into_deserializer();
     let kind = Deserialize::deserialize(kind).map_err(|_| record.corrupt("kind"))?;
     let id = JobId::from_bytes(record.id("_id")?);
@@ -72,6 +74,35 @@ impl MongoRepository {
     }
 }
 
+impl MongoRepository {
+    /// Takes the place of a job for the same kind and subject that is damaged, so that nobody would
+    /// ever do it; tells whether there was one.
+    async fn replace_damaged(&self, operation: &'static str, job: &Document) -> Result<bool> {
+        let jobs = &self.stored.jobs;
+        let (kind, subject) = (job.get("kind"), job.get("subject"));
+        let question = jobs.find(doc! { "kind": kind, "subject": subject }).limit(1);
+        let found = self.connection.each(operation, KIND, question, read_job).await?.pop();
+        let damaged = match found {
+            Some(Err(error)) => match error.unreadable() {
+                Some(unreadable) if !unreadable.is_newer() => unreadable.record.clone(),
+                Some(_) => return Ok(false),
+                None => return Err(error),
+            },
+            _ => return Ok(false),
+        };
+        let RecordName::Job(id) = damaged else { return Ok(false) };
+        let old = jobs.delete_one(doc! { "_id": record::id(id.as_bytes()) });
+        self.connection.run(operation, old).await?;
+        let call = jobs.insert_one(job.clone());
+        match self.connection.reach(operation, async { Ok(call.await) }).await? {
+            Ok(_) => Ok(true),
+            // Somebody else was faster.
+            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(false),
+            Err(error) => Err(error::from_driver(operation, error)),
+        }
+    }
+}
+
 #[async_trait]
 impl JobStore for MongoRepository {
     async fn insert_job(&self, job: Job) -> Result<bool> {
@@ -89,19 +120,25 @@ impl JobStore for MongoRepository {
             record.insert("cursor", cursor);
         }
         let jobs = &self.stored.jobs;
+        let again = record.clone();
         let call = jobs.insert_one(record);
         match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(_) => Ok(true),
-            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(false),
+            Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {
+                self.replace_damaged(OPERATION, &again).await
+            }
             Err(error) => Err(error::from_driver(OPERATION, error)),
         }
     }
 
-    async fn due_jobs(&self, due_by: Timestamp, most: usize) -> Result<Vec<Job>> {
+    fn due_jobs(&self, due_by: Timestamp, most: usize) -> Scan<'_, Job> {
         let due = doc! { "due": { "$lte": record::time(due_by) } };
         let jobs = &self.stored.jobs;
-        let question = jobs.find(due).sort(doc! { "due": 1, "_id": 1 }).limit(limit(most));
-        self.connection.all("due_jobs", question, read_job).await
+        let question = move |passed: u64, most: usize| {
+            let due = jobs.find(due.clone()).sort(doc! { "due": 1, "_id": 1 });
+            due.skip(passed).limit(limit(most))
+        };
+        self.connection.first("due_jobs", KIND, most, question, read_job)
     }
 
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {

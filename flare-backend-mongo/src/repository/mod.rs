@@ -2,6 +2,8 @@
 //! Never reads a record to decide what to write to it.
 
 mod documents;
+#[cfg(test)]
+mod fuzz;
 mod jobs;
 mod resources;
 mod rows;

@@ -2,23 +2,27 @@
 //! of their endpoints.
 //!
 //! A record: `{_id, resource (JSON), state, endpoint? (while it is taken), active? (true), origin,
-//! length, s0 … s5}`, where a segment is its text or `*`.
+//! length, s0 … s5, needs?}`, where a segment is its text or `*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use flare_core::model::{DocumentUrl, Resource, ResourceId, ResourceState};
+use flare_core::model::{DocumentUrl, Endpoint, RecordKind, Resource, ResourceId, ResourceState};
 use flare_core::port::{Listing, Page, ResourceStore};
 use flare_core::{Error, ErrorKind, Result};
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 
 use super::MongoRepository;
 use super::schema::INDEXED_SEGMENTS;
 use crate::BACKEND;
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record};
+use crate::unreadable::read_partly;
 
+const KIND: RecordKind = RecordKind::Resource;
 const WILDCARD: &str = "*";
+const STATES: [ResourceState; 3] =
+    [ResourceState::Active, ResourceState::Deleting, ResourceState::Deleted];
 
 fn state_text(state: ResourceState) -> &'static str {
     match state {
@@ -28,7 +32,7 @@ fn state_text(state: ResourceState) -> &'static str {
     }
 }
 
-fn read_resource(record: Record<'_>) -> Result<Resource> {
+pub(super) fn read_resource(record: Record<'_>) -> Result<Resource> {
     let mut resource: Resource = serde_json::from_str(record.text("resource")?)
         .map_err(|error| record.corrupt("resource").source(error))?;
     resource.state = match record.text("state")? {
@@ -40,7 +44,38 @@ fn read_resource(record: Record<'_>) -> Result<Resource> {
     Ok(resource)
 }
 
-fn write_resource(resource: &Resource) -> Result<Document> {
+/// A resource that may match, as far as it can be read.
+pub(super) struct Candidate {
+    endpoint: Endpoint,
+    read: Result<Resource>,
+}
+
+/// Of one that cannot be read the endpoint is also in the index, its wildcards without names.
+pub(super) fn read_candidate(record: Record<'_>, broken: Option<Error>) -> Result<Candidate> {
+    let read = match broken {
+        None => record.whole(KIND, read_resource),
+        Some(error) => Err(error),
+    };
+    match read {
+        Ok(resource) => Ok(Candidate { endpoint: resource.endpoint.clone(), read: Ok(resource) }),
+        Err(error) => {
+            let endpoint = named(record.text("endpoint")?);
+            let endpoint = Endpoint::parse(&endpoint).map_err(|_| record.corrupt("endpoint"))?;
+            Ok(Candidate { endpoint, read: Err(error) })
+        }
+    }
+}
+
+/// An endpoint as it is compared with others, with names for its wildcards.
+fn named(key: &str) -> String {
+    let named = |(place, part): (usize, &str)| match part {
+        WILDCARD => format!("{{w{place}}}"),
+        part => part.to_owned(),
+    };
+    key.split('/').enumerate().map(named).collect::<Vec<_>>().join("/")
+}
+
+pub(super) fn write_resource(resource: &Resource) -> Result<Document> {
     let text = serde_json::to_string(resource).map_err(|error| {
         Error::new(ErrorKind::Internal, "insert_resource").backend(BACKEND).source(error)
     })?;
@@ -116,10 +151,9 @@ impl ResourceStore for MongoRepository {
     }
 
     async fn resource(&self, id: ResourceId) -> Result<Option<Resource>> {
-        const OPERATION: &str = "resource";
-        let question = self.stored.resources.find_one(doc! { "_id": record::id(id.as_bytes()) });
-        let found = self.connection.run(OPERATION, question).await?;
-        found.as_ref().map(|found| read_resource(Record::new(OPERATION, found))).transpose()
+        let one = doc! { "_id": record::id(id.as_bytes()) };
+        let question = self.stored.resources.find(one).limit(1);
+        self.connection.each("resource", KIND, question, read_resource).await?.pop().transpose()
     }
 
     async fn match_resources(&self, urls: Vec<DocumentUrl>) -> Result<Vec<Vec<Resource>>> {
@@ -129,14 +163,23 @@ impl ResourceStore for MongoRepository {
             1 => questions.remove(0),
             _ => doc! { "$or": questions },
         };
+        const OPERATION: &str = "match_resources";
         let found = self.stored.resources.find(question);
-        let mut found = self.puts.all("match_resources", found, read_resource).await?;
+        let found = self.puts.raw(OPERATION, found).await?;
+        let read = |raw: &RawDocumentBuf| read_partly(OPERATION, KIND, raw, read_candidate).ok();
+        // One whose endpoint cannot be read either is in nobody's way.
+        let mut found: Vec<Candidate> = found.iter().filter_map(read).collect();
         found.sort_by(|a, b| a.endpoint.cmp_specificity(&b.endpoint));
         let matching = |url: &DocumentUrl| {
-            let fits = |resource: &&Resource| resource.endpoint.matches(url).is_some();
-            found.iter().filter(fits).cloned().collect()
+            let fits = |candidate: &&Candidate| candidate.endpoint.matches(url).is_some();
+            let mut matching = found.iter().filter(fits);
+            // The first is where it belongs: one that cannot be read must not be passed over.
+            let Some(first) = matching.next() else { return Ok(Vec::new()) };
+            let first = first.read.clone()?;
+            let others = matching.filter_map(|candidate| candidate.read.clone().ok());
+            Ok(std::iter::once(first).chain(others).collect())
         };
-        Ok(urls.iter().map(matching).collect())
+        urls.iter().map(matching).collect()
     }
 
     async fn list_resources(&self, page: Page) -> Result<Listing<Resource>> {
@@ -153,8 +196,8 @@ impl ResourceStore for MongoRepository {
         if page.limit == 0 || page.offset >= total {
             return Ok(Listing::new(Vec::new(), total));
         }
-        let items = self.connection.all(OPERATION, question, read_resource).await?;
-        Ok(Listing::new(items, total))
+        let read = self.connection.each(OPERATION, KIND, question, read_resource).await?;
+        Listing::of_read(read, total)
     }
 
     async fn move_resource(
@@ -181,7 +224,17 @@ impl ResourceStore for MongoRepository {
         if !unset.is_empty() {
             update.insert("$unset", unset);
         }
-        let filter = doc! { "_id": record::id(id.as_bytes()), "state": state_text(from) };
+        // What follows from the state says it too, and of a damaged record perhaps alone.
+        let derived = match from {
+            ResourceState::Active => doc! { "active": true },
+            _ => doc! { "active": { "$exists": false }, "endpoint": { "$exists": true } },
+        };
+        let known: Vec<&str> = STATES.map(state_text).to_vec();
+        let unknown = doc! { "$and": [{ "state": { "$nin": known } }, derived] };
+        let filter = doc! {
+            "_id": record::id(id.as_bytes()),
+            "$or": [{ "state": state_text(from) }, unknown],
+        };
         let call = self.stored.resources.update_one(filter, update);
         Ok(self.connection.run("move_resource", call).await?.matched_count == 1)
     }

@@ -1,7 +1,7 @@
 //! Takes clients' wishes; gives them by id, by resource and by partition.
 //!
 //! A record: `{_id, resource, partition, generation, status, told, urls, lanes, reason?, spec
-//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?}`; who sits where is said there and nowhere else. The
+//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?, needs?}`; who sits where is said there and nowhere else. The
 //! records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
 //! is taken there before the subscription is stored and left after it is removed, so the count is
 //! never too low. Above the sixteen bits that `lanes` needs it says which slot is reserved for them, plus
@@ -9,8 +9,8 @@
 
 use async_trait::async_trait;
 use flare_core::model::{
-    Epoch, Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec,
-    SubscriptionStatus,
+    Epoch, Generation, PartitionId, RecordKind, ResourceId, Subscription, SubscriptionId,
+    SubscriptionSpec, SubscriptionStatus,
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
 use flare_core::{Error, ErrorKind, Result};
@@ -21,6 +21,8 @@ use super::{MongoRepository, ids_after, lost_race};
 use crate::BACKEND;
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record};
+
+const KIND: RecordKind = RecordKind::Subscription;
 
 /// More than there are partitions to look through.
 const SEAT_RACES: usize = 64;
@@ -37,7 +39,7 @@ fn read_status(record: Record<'_>) -> Result<SubscriptionStatus> {
     serde_json::from_value(text).map_err(|error| record.corrupt("status").source(error))
 }
 
-fn read_subscription(record: Record<'_>) -> Result<Subscription> {
+pub(super) fn read_subscription(record: Record<'_>) -> Result<Subscription> {
     let spec: SubscriptionSpec = serde_json::from_str(record.text("spec")?)
         .map_err(|error| record.corrupt("spec").source(error))?;
     let mut subscription = Subscription::new(
@@ -67,6 +69,16 @@ fn read_slot(record: Record<'_>, field: &str) -> Result<Option<u32>> {
     slot.map(|slot| u32::try_from(slot).map_err(|_| record.corrupt(field))).transpose()
 }
 
+/// What the index holds of a subscription. What cannot be read of it is for those to know who can
+/// read the record: its rows are made all the same, and nobody is woken.
+pub(super) fn read_member(record: Record<'_>) -> Result<Member> {
+    let id = SubscriptionId::from_bytes(record.id("_id")?);
+    let generation = record.small("generation").unwrap_or_default();
+    let status = read_status(record).unwrap_or(SubscriptionStatus::Unreadable);
+    let (lanes, slot) = read_indexed_lanes(record).unwrap_or((1, None));
+    Ok(Member::new(id, Generation::new(generation), status, lanes).pinned(slot))
+}
+
 /// The number of lanes and the slot that is reserved for them, as the index has them.
 fn indexed_lanes(subscription: &Subscription) -> i64 {
     let slot = subscription.slot.map_or(0, |slot| i64::from(slot) + 1);
@@ -83,7 +95,10 @@ fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>)> {
     }
 }
 
-fn write_subscription(operation: &'static str, subscription: &Subscription) -> Result<Document> {
+pub(super) fn write_subscription(
+    operation: &'static str,
+    subscription: &Subscription,
+) -> Result<Document> {
     let spec = serde_json::to_string(&subscription.spec.stored()).map_err(|error| {
         Error::new(ErrorKind::Internal, operation).backend(BACKEND).source(error)
     })?;
@@ -237,11 +252,13 @@ impl SubscriptionStore for MongoRepository {
     }
 
     async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>> {
-        const OPERATION: &str = "subscription";
         let subscriptions = &self.stored.subscriptions;
-        let question = subscriptions.find_one(doc! { "_id": record::id(id.as_bytes()) });
-        let found = self.connection.run(OPERATION, question).await?;
-        found.as_ref().map(|found| read_subscription(Record::new(OPERATION, found))).transpose()
+        let question = subscriptions.find(doc! { "_id": record::id(id.as_bytes()) }).limit(1);
+        self.connection
+            .each("subscription", KIND, question, read_subscription)
+            .await?
+            .pop()
+            .transpose()
     }
 
     async fn list_subscriptions(
@@ -262,18 +279,19 @@ impl SubscriptionStore for MongoRepository {
             .sort(doc! { "_id": 1 })
             .skip(page.offset)
             .limit(i64::from(page.limit));
-        let items = self.connection.all(OPERATION, question, read_subscription).await?;
-        Ok(Listing::new(items, total))
+        let read = self.connection.each(OPERATION, KIND, question, read_subscription).await?;
+        Listing::of_read(read, total)
     }
 
     fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
+        // Ids alone, whatever else somebody may have put there: only after those can a scan go on.
         let later = match after {
-            None => Document::new(),
+            None => doc! { "_id": { "$gte": record::bytes(&[]) } },
             Some(after) => doc! { "_id": { "$gt": record::id(after.as_bytes()) } },
         };
         let found = &self.stored.subscriptions;
         let question = async move { found.find(later).sort(doc! { "_id": 1 }).await };
-        self.connection.scan("scan_subscriptions", question, read_subscription)
+        self.connection.scan("scan_subscriptions", KIND, question, read_subscription)
     }
 
     async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
@@ -284,7 +302,10 @@ impl SubscriptionStore for MongoRepository {
         let mut partitions = Vec::with_capacity(numbers.len());
         for number in numbers {
             let record = doc! { "partition": number };
-            partitions.push(PartitionId::new(Record::new(OPERATION, &record).small("partition")?));
+            // Whoever sits in none that can be read is in nobody's way.
+            if let Ok(number) = Record::new(OPERATION, &record).small("partition") {
+                partitions.push(PartitionId::new(number));
+            }
         }
         partitions.sort_unstable();
         Ok(partitions)
@@ -299,18 +320,9 @@ impl SubscriptionStore for MongoRepository {
         // Just what the index holds, so that no record is read.
         let known = doc! { "_id": 1, "generation": 1, "status": 1, "lanes": 1 };
         let question = self.stored.subscriptions.find(seated).projection(known);
-        self.connection
-            .all("members", question, |record| {
-                let (lanes, slot) = read_indexed_lanes(record)?;
-                let member = Member::new(
-                    SubscriptionId::from_bytes(record.id("_id")?),
-                    Generation::new(record.small("generation")?),
-                    read_status(record)?,
-                    lanes,
-                );
-                Ok(member.pinned(slot))
-            })
-            .await
+        let members = self.connection.each("members", KIND, question, read_member).await?;
+        // What has no id of ours nobody can be told of.
+        Ok(members.into_iter().flatten().collect())
     }
 
     async fn replace_subscription(
@@ -352,7 +364,8 @@ impl SubscriptionStore for MongoRepository {
             .return_document(ReturnDocument::After);
         match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
             Ok(Some(stored)) => {
-                Ok(Replaced::Done(read_subscription(Record::new(OPERATION, &stored))?))
+                let read = Record::new(OPERATION, &stored).whole(KIND, read_subscription)?;
+                Ok(Replaced::Done(read))
             }
             Ok(None) => Ok(match self.subscription(subscription.id).await? {
                 Some(stored) => Replaced::Conflict(stored),
@@ -363,6 +376,24 @@ impl SubscriptionStore for MongoRepository {
             }
             Err(error) => Err(error::from_driver(OPERATION, error)),
         }
+    }
+
+    async fn discard_subscription(&self, id: SubscriptionId) -> Result<bool> {
+        let next = doc! { "$add": ["$generation", 1_i64] };
+        let first = record::count(Generation::new(1).get());
+        let next = doc! { "$cond": [{ "$isNumber": "$generation" }, next, first] };
+        let marked = doc! { "$set": {
+            "status": status_text(SubscriptionStatus::Deleting)?,
+            "told": false,
+            "generation": next,
+            "reason": "$$REMOVE",
+        } };
+        let there = doc! {
+            "_id": record::id(id.as_bytes()),
+            "status": { "$ne": status_text(SubscriptionStatus::Deleting)? },
+        };
+        let call = self.stored.subscriptions.update_one(there, vec![marked]);
+        Ok(self.connection.run("discard_subscription", call).await?.matched_count == 1)
     }
 
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
@@ -377,9 +408,14 @@ impl SubscriptionStore for MongoRepository {
         // Only who removed it leaves its seat.
         if let Some(removed) = removed {
             let record = Record::new(OPERATION, &removed);
-            let resource = ResourceId::from_bytes(record.id("resource")?);
-            let partition = PartitionId::new(record.small("partition")?);
-            self.leave_seat(OPERATION, resource, partition).await?;
+            // Where one sat that is damaged is not known: a fixup counts the seats anew.
+            if let (Ok(resource), Ok(partition)) =
+                (record.id("resource"), record.small("partition"))
+            {
+                let (resource, partition) =
+                    (ResourceId::from_bytes(resource), PartitionId::new(partition));
+                self.leave_seat(OPERATION, resource, partition).await?;
+            }
         }
         Ok(())
     }

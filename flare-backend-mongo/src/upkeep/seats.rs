@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use flare_core::Result;
-use flare_core::model::ResourceId;
+use flare_core::model::{RecordKind, ResourceId};
 use flare_core::port::Step;
 use futures::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
@@ -154,8 +154,8 @@ impl MongoUpkeep {
         };
         let sums = vec![doc! { "$group": sum }, doc! { "$sort": { "_id": 1 } }];
         let seated = async move { subscriptions.aggregate(sums).allow_disk_use(true).await };
-        let mut taken = self.connection.scan(PLAN, taken, read_count);
-        let mut seated = self.connection.scan(PLAN, seated, read_count);
+        let mut taken = self.connection.scan(PLAN, RecordKind::Subscription, taken, read_count);
+        let mut seated = self.connection.scan(PLAN, RecordKind::Subscription, seated, read_count);
         let mut steps = Vec::new();
         let (mut left, mut right) = (next(&mut taken).await?, next(&mut seated).await?);
         loop {

@@ -4,6 +4,7 @@
 //! dozen about one.
 
 use flare_core::Result;
+use flare_core::model::RecordKind;
 use futures::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
 
@@ -119,7 +120,7 @@ impl MongoUpkeep {
             owners.find(doc! {}).sort(doc! { "_id": 1 }).projection(doc! { "_id": 1 }).await
         };
         let read = |record: Record<'_>| Ok(record.any("_id").and_then(Owner::read));
-        let mut owners = self.connection.scan(OPERATION, all, read);
+        let mut owners = self.connection.scan(OPERATION, RecordKind::Subscription, all, read);
         let mut found = Vec::new();
         let mut after = None;
         let mut last = false;

@@ -12,6 +12,7 @@
 pub(crate) mod dump;
 pub(crate) mod ids;
 pub(crate) mod own_server;
+pub(crate) mod spoil;
 pub(crate) mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

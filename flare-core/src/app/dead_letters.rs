@@ -25,8 +25,11 @@ impl Flare {
             Error::new(ErrorKind::Corrupt, OPERATION).detail(detail)
         })?;
         let rows = repository.dead_letters(subscription.id, page).await?;
+        rows.unreadable.iter().for_each(|it| self.context().note_unreadable(it));
         let shown = |row| DeadNotification::of(row, &resource.change);
-        Ok(Listing::new(rows.items.iter().filter_map(shown).collect(), rows.total))
+        let mut shown = Listing::new(rows.items.iter().filter_map(shown).collect(), rows.total);
+        shown.unreadable = rows.unreadable;
+        Ok(shown)
     }
 
     /// Takes notifications off the dead letters and tries them again, with the newest version of
@@ -63,24 +66,33 @@ impl Flare {
         let subscription = self.find_subscription("replay_all", subscription).await?;
         let repository = &self.context().repository;
         let limit = u32::try_from(self.context().batch_limit()).unwrap_or(u32::MAX);
-        let listed = repository.dead_letters(subscription.id, Page::new(limit, 0)).await?;
-        // Whatever dies from now on joins at the end of the list.
-        let mut left = listed.total;
-        let mut rows = listed.items;
-        let mut replayed = 0;
-        while left > 0 && !rows.is_empty() {
-            rows.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            left -= rows.len() as u64;
-            let replays: Vec<Replay> = rows.iter().filter_map(replay_of).collect();
-            let batch = self.replay_batch(&subscription, replays).await?;
-            if batch == 0 {
-                // Somebody else is replaying them, or whatever else: they are not ours to repeat.
-                break;
+        let mut left: Option<u64> = None;
+        let (mut passed, mut replayed) = (0, 0);
+        loop {
+            let listed = repository.dead_letters(subscription.id, Page::new(limit, passed)).await?;
+            listed.unreadable.iter().for_each(|it| self.context().note_unreadable(it));
+            // Those stay on the list, before all that are looked at next.
+            let unreadable = listed.unreadable.len() as u64;
+            passed += unreadable;
+            // Whatever dies from now on joins at the end of the list.
+            let most = left.unwrap_or(listed.total).saturating_sub(unreadable);
+            let mut rows = listed.items;
+            rows.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            let most = most - rows.len() as u64;
+            left = Some(most);
+            if !rows.is_empty() {
+                let replays: Vec<Replay> = rows.iter().filter_map(replay_of).collect();
+                let batch = self.replay_batch(&subscription, replays).await?;
+                replayed += batch;
+                if batch == 0 {
+                    // Somebody else is replaying them, or whatever else: they are not ours to repeat.
+                    return Ok(replayed);
+                }
             }
-            replayed += batch;
-            rows = repository.dead_letters(subscription.id, Page::new(limit, 0)).await?.items;
+            if most == 0 || (rows.is_empty() && unreadable == 0) {
+                return Ok(replayed);
+            }
         }
-        Ok(replayed)
     }
 
     /// Replays as many as a store takes at a time, and wakes their lanes.

@@ -14,8 +14,7 @@ use super::builder::FlareBuilder;
 use crate::cluster::ClusterHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Document, DocumentChange, DocumentUrl, NewResource, Resource, ResourceId, ResourceState,
-    TraceContext,
+    Document, DocumentChange, DocumentUrl, NewResource, Resource, ResourceId, TraceContext,
 };
 use crate::observe;
 use crate::pipeline::Event;
@@ -79,7 +78,9 @@ impl Flare {
 
     /// Lists resources, oldest first.
     pub async fn resources(&self, page: Page) -> Result<Listing<Resource>> {
-        self.context().repository.list_resources(page).await
+        let listing = self.context().repository.list_resources(page).await?;
+        listing.unreadable.iter().for_each(|it| self.context().note_unreadable(it));
+        Ok(listing)
     }
 
     /// Hands over a new version of a document, anything that serializes to a JSON object.
@@ -212,17 +213,6 @@ impl Flare {
             }
             context.sleep(LOOK).await;
         }
-    }
-
-    pub(super) async fn active_resource(
-        &self,
-        operation: &'static str,
-        id: ResourceId,
-    ) -> Result<Resource> {
-        let found = self.context().repository.resource(id).await?;
-        found
-            .filter(|resource| resource.state == ResourceState::Active)
-            .ok_or_else(|| not_found(operation, "resource", &id))
     }
 }
 

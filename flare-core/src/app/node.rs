@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::flare::Flare;
 use crate::cluster::{ClusterHandle, Standing};
-use crate::model::{NodeId, Timestamp};
+use crate::model::{NodeId, Timestamp, Unreadable};
 use crate::pipeline::LoopReport;
 
 /// What one node, a handle with its runtime, is doing.
@@ -29,6 +29,9 @@ pub struct NodeReport {
     pub slots: u32,
     /// What its loops do, by name.
     pub loops: Vec<LoopReport>,
+    /// The stored records that this process met of late and could not read: nothing is done for
+    /// them here, and everything for all others.
+    pub unreadable: Vec<Unreadable>,
 }
 
 impl NodeReport {
@@ -52,6 +55,7 @@ impl Flare {
             lanes: context.progress.lanes(),
             slots: context.slots,
             loops: context.progress.loops(),
+            unreadable: context.unreadable_records(),
         }
     }
 }

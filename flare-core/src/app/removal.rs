@@ -3,9 +3,9 @@
 
 use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Generation, ResourceId, ResourceState, SubscriptionId};
-use crate::pipeline::close::{Closed, close};
-use crate::pipeline::retire::{Retired, retire, retire_exactly};
+use crate::model::{Generation, RecordName, ResourceId, ResourceState, SubscriptionId};
+use crate::pipeline::close::{Closed, close, close_unreadable};
+use crate::pipeline::retire::{Retired, discard, retire, retire_exactly};
 
 impl Flare {
     /// Deletes a resource that has no subscriptions: it refuses documents from now on, and its
@@ -17,7 +17,17 @@ impl Flare {
         let context = self.context();
         let mut began = false;
         loop {
-            let found = context.repository.resource(*id).await?;
+            let found = match context.repository.resource(*id).await {
+                Ok(found) => found,
+                Err(error) => match error.unreadable() {
+                    Some(unreadable) if !unreadable.deleted => {
+                        context.note_unreadable(unreadable);
+                        return self.delete_unreadable_resource(OPERATION, id).await;
+                    }
+                    Some(_) => None,
+                    None => return Err(error),
+                },
+            };
             let found = match found.filter(|found| found.state != ResourceState::Deleted) {
                 Some(found) => found,
                 // Somebody else concluded what we began.
@@ -26,22 +36,40 @@ impl Flare {
             };
             match close(context, &found).await? {
                 Closed::Deleted => return Ok(()),
-                Closed::InUse(subscriptions) => {
-                    let detail =
-                        format!("it has subscriptions ({subscriptions}): delete them first");
-                    return Err(Error::new(ErrorKind::Conflict, OPERATION).detail(detail));
-                }
+                Closed::InUse(subscriptions) => return Err(in_use(OPERATION, subscriptions)),
                 Closed::Elsewhere => began = true,
             }
         }
     }
 
+    async fn delete_unreadable_resource(
+        &self,
+        operation: &'static str,
+        id: &ResourceId,
+    ) -> Result<()> {
+        match close_unreadable(self.context(), *id).await? {
+            Closed::Deleted => {
+                self.context().unreadable.forget(&RecordName::Resource(*id));
+                Ok(())
+            }
+            Closed::InUse(subscriptions) => Err(in_use(operation, subscriptions)),
+            Closed::Elsewhere => {
+                let error = Error::new(ErrorKind::Conflict, operation);
+                Err(error.detail("somebody else is deleting it, or creating a subscription of it"))
+            }
+        }
+    }
+
     /// Deletes a subscription: nobody finds it any more, its urls are free again, and nothing new
-    /// is sent to it. Its rows and dead letters are removed in the background.
+    /// is sent to it. Its rows and dead letters are removed in the background. One that cannot be
+    /// read is deleted like any other.
     pub async fn delete_subscription(&self, id: &SubscriptionId) -> Result<()> {
         const OPERATION: &str = "delete_subscription";
-        let found = self.find_subscription(OPERATION, id).await?;
-        match retire(self.context(), found).await? {
+        let deleted = match self.look_up(OPERATION, id).await? {
+            Ok(found) => retire(self.context(), found).await?,
+            Err(_) => discard(self.context(), *id).await?,
+        };
+        match deleted {
             true => Ok(()),
             // Somebody was faster.
             false => Err(not_found(OPERATION, "subscription", id)),
@@ -66,4 +94,9 @@ impl Flare {
             Retired::Changed => Err(changed(OPERATION)),
         }
     }
+}
+
+fn in_use(operation: &'static str, subscriptions: u64) -> Error {
+    let detail = format!("it has subscriptions ({subscriptions}): delete them first");
+    Error::new(ErrorKind::Conflict, operation).detail(detail)
 }

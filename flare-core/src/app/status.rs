@@ -7,7 +7,7 @@ use super::flare::Flare;
 use crate::error::Result;
 use crate::model::{
     LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus,
-    Timestamp,
+    Timestamp, Unreadable,
 };
 use crate::pipeline::health::Health;
 use crate::port::{Page, Pending};
@@ -15,24 +15,72 @@ use crate::port::{Page, Pending};
 impl Flare {
     /// How a subscription is doing: how far behind its client is, and what became of the attempts.
     pub async fn subscription_status(&self, id: &SubscriptionId) -> Result<SubscriptionReport> {
-        let subscription = self.find_subscription("subscription_status", id).await?;
+        const OPERATION: &str = "subscription_status";
+        let subscription = match self.look_up(OPERATION, id).await? {
+            Ok(subscription) => subscription,
+            Err(unreadable) => return self.status_of_unreadable(id, &unreadable).await,
+        };
         let context = self.context();
         let repository = &context.repository;
         // First of all: what is spread in between is seen as pending, not missed.
         let spreading = repository.count_undispatched(Some(subscription.resource)).await?;
         let pending = repository.count_pending(Some(subscription.id)).await?;
-        let lanes = repository.lanes(subscription.id).await?;
+        let lanes = repository.lanes(subscription.id).await?.items;
         let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
         let queue =
             context.queue_of(LaneId::new(subscription.id, 0), context.slot_of(&subscription));
         let counted = Counted { spreading, pending, dead_letters };
-        let mut report = report(&subscription, &counted, &lanes, queue.to_string(), context.now());
+        let standing = Standing::of(&subscription);
+        let mut report = report(&standing, &counted, &lanes, queue.to_string(), context.now());
         // Whoever works the slot now may not have stored anything of the lane yet.
         if let Some(cluster) = self.cluster_seen().await {
             let worker = cluster.worker(context.slot_of(&subscription));
             report.node = worker.map(|node| node.to_string());
         }
         Ok(report)
+    }
+
+    /// How one is doing that cannot be read: what waits for it can be counted all the same.
+    async fn status_of_unreadable(
+        &self,
+        id: &SubscriptionId,
+        unreadable: &Unreadable,
+    ) -> Result<SubscriptionReport> {
+        let context = self.context();
+        let repository = &context.repository;
+        let spreading = match unreadable.resource {
+            Some(resource) => repository.count_undispatched(Some(resource)).await?,
+            None => 0,
+        };
+        let pending = repository.count_pending(Some(*id)).await?;
+        let lanes = repository.lanes(*id).await?.items;
+        let dead_letters = repository.dead_letters(*id, Page::new(1, 0)).await?.total;
+        let counted = Counted { spreading, pending, dead_letters };
+        let queue = context.queue_of(LaneId::new(*id, 0), context.slot(*id, None));
+        let status = SubscriptionStatus::Unreadable;
+        let reason = Some(unreadable.why.to_string());
+        let standing = Standing { status, reason, shards: 0, resumed_at: None };
+        Ok(report(&standing, &counted, &lanes, queue.to_string(), context.now()))
+    }
+}
+
+/// Where a subscription stands.
+struct Standing {
+    status: SubscriptionStatus,
+    reason: Option<String>,
+    /// Lanes of a former number of shards count for what they did, not for what they do.
+    shards: u16,
+    resumed_at: Option<Timestamp>,
+}
+
+impl Standing {
+    fn of(subscription: &Subscription) -> Self {
+        Self {
+            status: subscription.status,
+            reason: subscription.reason.clone(),
+            shards: subscription.spec.delivery().lanes(),
+            resumed_at: subscription.resumed_at,
+        }
     }
 }
 
@@ -44,21 +92,19 @@ struct Counted {
 }
 
 fn report(
-    subscription: &Subscription,
+    standing: &Standing,
     counted: &Counted,
     lanes: &[LaneState],
     queue: String,
     now: Timestamp,
 ) -> SubscriptionReport {
     let Counted { spreading, pending, dead_letters } = counted;
-    // Lanes of a former number of shards count for what they did, not for what they do.
-    let shards = subscription.spec.delivery().lanes();
-    let worked = || lanes.iter().filter(|state| state.lane.shard < shards);
+    let worked = || lanes.iter().filter(|state| state.lane.shard < standing.shards);
     let sum = |count: fn(&LaneState) -> u64| lanes.iter().map(count).sum();
     let failed = lanes.iter().filter(|state| state.last_error.is_some());
     SubscriptionReport {
-        status: subscription.status,
-        reason: subscription.reason.clone(),
+        status: standing.status,
+        reason: standing.reason.clone(),
         lag: pending.count,
         spreading: *spreading,
         oldest_pending: pending.oldest_since.map_or(Duration::ZERO, |since| now - since),
@@ -71,7 +117,7 @@ fn report(
         last_error: failed
             .max_by_key(|state| state.last_error_at)
             .and_then(|state| state.last_error.clone()),
-        next_attempt_at: next_attempt(subscription, pending, worked()),
+        next_attempt_at: next_attempt(standing, pending, worked()),
         node: worked()
             .max_by_key(|state| (state.epoch, state.updated_at))
             .and_then(|state| state.node.clone()),
@@ -83,15 +129,15 @@ fn report(
 /// When the first of what is pending is due, or later if the client asked for that or is only
 /// probed. Nothing is sent for a subscription that is not active.
 fn next_attempt<'a>(
-    subscription: &Subscription,
+    standing: &Standing,
     pending: &Pending,
     lanes: impl Iterator<Item = &'a LaneState> + Clone,
 ) -> Option<Timestamp> {
-    let active = subscription.status == SubscriptionStatus::Active;
+    let active = standing.status == SubscriptionStatus::Active;
     let due = pending.next_due.filter(|_| active)?;
     let held_until = lanes.clone().filter_map(|state| state.hold_until).max();
     // One lane that is not probed need not wait, so the least of them counts.
-    let health = |state: &LaneState| Health::recall(state.clone(), subscription.resumed_at);
+    let health = |state: &LaneState| Health::recall(state.clone(), standing.resumed_at);
     let probe_at = lanes.map(|state| health(state).probe_at()).min().flatten();
     Some(due).max(held_until).max(probe_at)
 }
@@ -123,7 +169,8 @@ mod tests {
             pending: Pending::new(3, Some(at(70)), Some(at(90))),
             dead_letters: 5,
         };
-        report(&subscription(status), &counted, lanes, "slot-1".to_owned(), at(100))
+        let standing = Standing::of(&subscription(status));
+        report(&standing, &counted, lanes, "slot-1".to_owned(), at(100))
     }
 
     #[test]

@@ -61,8 +61,10 @@ impl Flare {
         resource: &ResourceId,
         page: Page,
     ) -> Result<Listing<Subscription>> {
-        self.active_resource("subscriptions", *resource).await?;
-        self.context().repository.list_subscriptions(*resource, page).await
+        self.known_resource("subscriptions", *resource).await?;
+        let listing = self.context().repository.list_subscriptions(*resource, page).await?;
+        listing.unreadable.iter().for_each(|it| self.context().note_unreadable(it));
+        Ok(listing)
     }
 
     /// Replaces the settings of a subscription; what it knows of its documents is kept.

@@ -1,6 +1,7 @@
 //! Takes JSON text; gives its values one level at a time, each refusal with the path it belongs to.
 //! Never builds a tree, so numbers keep their exact text and depth costs no stack.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,10 +11,37 @@ use serde_json::value::RawValue;
 
 use super::Invalid;
 use super::duration::parse_duration;
+use super::kept::KeptFields;
 
 /// One JSON value that has not been looked into yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Json<'a>(&'a str);
+pub(crate) struct Json<'a> {
+    text: &'a str,
+    /// Where fields go that nobody knows; without it they are refused.
+    aside: Option<&'a Aside>,
+}
+
+/// Takes the unknown fields of an object and of those inside it, where they are kept and not
+/// refused: what is stored may have been written by a newer version.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    /// The fields that are being looked into.
+    path: RefCell<Vec<String>>,
+    kept: RefCell<KeptFields>,
+}
+
+impl Aside {
+    /// What was put aside.
+    pub(crate) fn into_kept(self) -> KeptFields {
+        self.kept.into_inner()
+    }
+
+    fn put(&self, name: String, value: Json<'_>) {
+        let mut path = self.path.borrow().clone();
+        path.push(name);
+        self.kept.borrow_mut().keep(path, value.text);
+    }
+}
 
 /// The kinds of JSON value, as a person calls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +66,21 @@ impl<'a> Json<'a> {
 
     /// A value that the JSON parser has already delimited.
     pub(crate) fn of(raw: &'a RawValue) -> Self {
-        Self(raw.get().trim())
+        Self::text_of(raw.get().trim())
+    }
+
+    /// A value whose text is known to be one.
+    pub(super) fn text_of(text: &'a str) -> Self {
+        Self { text, aside: None }
+    }
+
+    /// The same; unknown fields of it are put aside.
+    pub(crate) fn putting(self, aside: &'a Aside) -> Self {
+        Self { aside: Some(aside), ..self }
     }
 
     pub(crate) fn kind(self) -> Kind {
-        match self.0.as_bytes().first() {
+        match self.text.as_bytes().first() {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::List,
             Some(b'"') => Kind::String,
@@ -54,7 +92,7 @@ impl<'a> Json<'a> {
 
     /// The value's text, exactly as written.
     pub(crate) fn text(self) -> &'a str {
-        self.0
+        self.text
     }
 
     pub(crate) fn string(self) -> Result<String, Invalid> {
@@ -65,7 +103,7 @@ impl<'a> Json<'a> {
     }
 
     pub(crate) fn bool(self) -> Result<bool, Invalid> {
-        match self.0 {
+        match self.text {
             "true" => Ok(true),
             "false" => Ok(false),
             _ => Err(self.refuse("true or false")),
@@ -77,7 +115,7 @@ impl<'a> Json<'a> {
         if self.kind() != Kind::Number {
             return Err(self.refuse("an integer"));
         }
-        self.0.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| out_of(range))
+        self.text.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| out_of(range))
     }
 
     /// A duration string; a number is refused with the form it should have.
@@ -121,12 +159,12 @@ impl<'a> Json<'a> {
 
     /// The entries of an object whose keys are known, to be taken one by one.
     pub(crate) fn fields(self) -> Result<Fields<'a>, Invalid> {
-        Ok(Fields { entries: self.object()? })
+        Ok(Fields { entries: self.object()?, aside: self.aside })
     }
 
     fn decode<T: Deserialize<'a>>(self) -> Result<T, Invalid> {
         // The outer parser has seen this text, so what is left are bad escapes in strings.
-        serde_json::from_str(self.0)
+        serde_json::from_str(self.text)
             .map_err(|error| Invalid::new("", format!("must be JSON: {error}")))
     }
 
@@ -150,6 +188,7 @@ pub(crate) fn in_range(value: u32, range: &RangeInclusive<u32>) -> Result<u32, I
 /// The fields of an object that are still to be taken.
 pub(crate) struct Fields<'a> {
     entries: Vec<(String, Json<'a>)>,
+    aside: Option<&'a Aside>,
 }
 
 impl<'a> Fields<'a> {
@@ -166,15 +205,34 @@ impl<'a> Fields<'a> {
         read: impl FnOnce(Json<'a>) -> Result<T, Invalid>,
     ) -> Result<Option<T>, Invalid> {
         match self.take_nullable(name) {
-            Some(value) if value.kind() != Kind::Null => {
-                read(value).map(Some).map_err(|invalid| invalid.within(name))
-            }
+            Some(value) if value.kind() != Kind::Null => self.within(name, value, read).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// Refuses whatever was not taken, naming its key and the ones that exist.
+    /// Reads a field that was taken.
+    pub(crate) fn within<T>(
+        &self,
+        name: &str,
+        value: Json<'a>,
+        read: impl FnOnce(Json<'a>) -> Result<T, Invalid>,
+    ) -> Result<T, Invalid> {
+        if let Some(aside) = self.aside {
+            aside.path.borrow_mut().push(name.to_owned());
+        }
+        let read = read(Json { aside: self.aside, ..value });
+        if let Some(aside) = self.aside {
+            aside.path.borrow_mut().pop();
+        }
+        read.map_err(|invalid| invalid.within(name))
+    }
+
+    /// Refuses whatever was not taken, naming its key and the ones that exist, or puts it aside.
     pub(crate) fn finish(self, known: &[&str]) -> Result<(), Invalid> {
+        if let Some(aside) = self.aside {
+            self.entries.into_iter().for_each(|(name, value)| aside.put(name, value));
+            return Ok(());
+        }
         match self.entries.into_iter().next() {
             None => Ok(()),
             Some((key, _)) => {

@@ -1,6 +1,7 @@
 //! Takes a subscription and its number of shards; gives the lanes, and what is remembered of
 //! each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -87,6 +88,9 @@ pub struct LaneState {
     pub queue_restored_at: Option<Timestamp>,
     /// When it was written.
     pub updated_at: Timestamp,
+    /// What a newer version keeps with it, and this one does not know.
+    #[serde(flatten)]
+    pub kept: BTreeMap<String, serde_json::Value>,
 }
 
 impl LaneState {
@@ -110,6 +114,7 @@ impl LaneState {
             last_error: None,
             queue_restored_at: None,
             updated_at: Timestamp::EPOCH,
+            kept: BTreeMap::new(),
         }
     }
 }

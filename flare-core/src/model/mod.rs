@@ -7,6 +7,7 @@
 //!   [`detect_put`], [`detect_delete`]
 //! - a client's wish: [`subscription`]
 //! - what a client has and is told: [`Row`], [`decide`], [`Notification`]
+//! - what this version cannot read: [`Unreadable`]
 
 mod action;
 mod bucket;
@@ -19,6 +20,7 @@ mod id;
 mod invalid;
 mod job;
 mod json;
+mod kept;
 mod lane;
 mod layout;
 mod normal;
@@ -34,6 +36,7 @@ pub mod subscription;
 mod template;
 mod timestamp;
 mod trace;
+mod unreadable;
 mod url;
 mod version;
 
@@ -64,5 +67,6 @@ pub use subscription::{
 pub use template::{Escape, MissingValue, Template};
 pub use timestamp::Timestamp;
 pub use trace::TraceContext;
+pub use unreadable::{RECORD_FORMAT, RecordKind, RecordName, Unreadable, WhyUnreadable};
 pub use url::DocumentUrl;
 pub use version::Version;

@@ -45,6 +45,16 @@ pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Clos
     conclude(context, resource.id).await
 }
 
+/// Deletes a resource that cannot be read, and so may be active or deleting.
+pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Result<Closed> {
+    let due = context.now() + PATIENCE;
+    jobs::ask(context, JobKind::RemoveResource, id.to_string(), due).await?;
+    let (from, to) = (ResourceState::Active, ResourceState::Deleting);
+    // Whoever marked it before may have died: concluding it is then ours.
+    context.repository.move_resource(id, from, to).await?;
+    conclude(context, id).await
+}
+
 /// Concludes the deletion of a resource that is marked.
 pub(crate) async fn conclude(context: &Context, id: ResourceId) -> Result<Closed> {
     let subscriptions = context.repository.list_subscriptions(id, Page::new(1, 0)).await?.total;

@@ -12,6 +12,7 @@ use super::lane::{ContentBudget, Places};
 use super::progress::{Progress, Pulse};
 use super::restore::Restorer;
 use super::settings::Settings;
+use super::unreadable::UnreadableRecords;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
 
@@ -40,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
+    /// What could not be read.
+    pub(crate) unreadable: UnreadableRecords,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -75,6 +78,7 @@ impl Context {
             restorer: Restorer::default(),
             herald: None,
             tasks_lost: Notify::new(),
+            unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
     }

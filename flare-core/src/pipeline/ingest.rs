@@ -199,9 +199,13 @@ impl Ingest {
         match moves::look_at(&self.context, asked).await {
             Ok(overlaps) => {
                 for (place, overlap) in places.into_iter().zip(overlaps) {
-                    if let Ok(Prepared::Write(put)) = &mut prepared[place] {
-                        put.write.moved_from = overlap.moves_from();
-                        put.unfinished = overlap.unfinished();
+                    match (overlap, &mut prepared[place]) {
+                        (Ok(overlap), Ok(Prepared::Write(put))) => {
+                            put.write.moved_from = overlap.moves_from();
+                            put.unfinished = overlap.unfinished();
+                        }
+                        (Ok(_), _) => {}
+                        (Err(error), prepared) => *prepared = Err(error),
                     }
                 }
             }
@@ -315,8 +319,9 @@ async fn match_all(
     let mut matched = Vec::new();
     for urls in batches(context.batch_limit(), urls) {
         let asked = urls.len();
-        match context.repository.match_resources(urls).await {
-            Ok(found) => matched.extend(found.into_iter().map(Ok)),
+        let read = |urls| context.repository.match_resources(urls);
+        match context.each_readable(urls, read).await {
+            Ok(found) => matched.extend(found),
             Err(error) => matched.extend((0..asked).map(|_| Err(error.clone()))),
         }
     }

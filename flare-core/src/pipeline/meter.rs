@@ -15,7 +15,7 @@ mod counting {
     use tracing::warn;
 
     use crate::error::{ErrorKind, Result};
-    use crate::model::{RowEffect, Verdict};
+    use crate::model::{RecordKind, RowEffect, Verdict};
     use crate::observe;
     use crate::pipeline::context::Context;
     use crate::pipeline::judge::Judgement;
@@ -76,6 +76,11 @@ mod counting {
     fn progress(context: &Context) {
         let now = context.now();
         gauge!(observe::LANES).set(context.progress.lanes() as f64);
+        let unreadable = context.unreadable_records();
+        for kind in RecordKind::ALL {
+            let records = unreadable.iter().filter(|it| it.record.kind() == kind).count();
+            gauge!(observe::UNREADABLE, "kind" => kind.as_str()).set(records as f64);
+        }
         for it in context.progress.loops() {
             let busy = it.working_since.map_or(Duration::ZERO, |since| now - since);
             let idle = now - it.last_progress_at;

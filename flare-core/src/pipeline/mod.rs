@@ -56,6 +56,7 @@ pub(crate) mod stop;
 pub(crate) mod task;
 pub(crate) mod term;
 pub(crate) mod turn;
+pub(crate) mod unreadable;
 pub(crate) mod wake;
 
 pub use event::{Event, EventKind, Told};

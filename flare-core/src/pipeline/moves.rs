@@ -148,7 +148,7 @@ enum Finished {
 }
 
 async fn finish_one(context: &Context, key: &DocumentKey, from: MovedFrom) -> Result<Finished> {
-    let resource = context.repository.resource(key.resource).await?;
+    let resource = context.if_readable(context.repository.resource(key.resource).await)?.flatten();
     if resource.is_none_or(|resource| resource.state != ResourceState::Active) {
         return Ok(Finished::NotNow);
     }
@@ -157,19 +157,22 @@ async fn finish_one(context: &Context, key: &DocumentKey, from: MovedFrom) -> Re
     answer.unwrap_or_else(|| Err(unanswered("finish_move"))).map(Finished::Done)
 }
 
-/// How documents stand in the resources that match them; one answer per document.
+/// How documents stand in the resources that match them; one answer per document, which fails if one
+/// of its records cannot be read.
 pub(crate) async fn look_at(
     context: &Context,
     asked: Vec<(DocumentUrl, Vec<Resource>)>,
-) -> Result<Vec<Overlap>> {
+) -> Result<Vec<Result<Overlap>>> {
     let mut heads = Vec::new();
     for keys in batches(context.batch_limit(), asked.iter().flat_map(keys_of)) {
-        heads.extend(context.repository.document_heads(keys).await?);
+        let read = |keys| context.repository.document_heads(keys);
+        heads.extend(context.each_readable(keys, read).await?);
     }
     let mut heads = heads.into_iter();
     let overlap = |(url, resources): (DocumentUrl, Vec<Resource>)| {
-        let count = resources.len();
-        Overlap::new(url, resources, heads.by_ref().take(count))
+        let its: Vec<Result<Option<Document>>> = heads.by_ref().take(resources.len()).collect();
+        let its: Result<Vec<Option<Document>>> = its.into_iter().collect();
+        its.map(|its| Overlap::new(url, resources, its))
     };
     Ok(asked.into_iter().map(overlap).collect())
 }
@@ -253,7 +256,7 @@ async fn look_closely(
 ) -> Result<Overlap> {
     let look = async || {
         let found = look_at(context, vec![(url.clone(), resources.to_vec())]).await?.pop();
-        found.ok_or_else(|| unanswered(operation))
+        found.unwrap_or_else(|| Err(unanswered(operation)))
     };
     let overlap = look().await?;
     if overlap.is_doubtful() { look().await } else { Ok(overlap) }

@@ -123,7 +123,10 @@ impl<'a> Reconciler<'a> {
         let mut pages = self.context.repository.undispatched(until).chunks(PAGE);
         let (mut waiting, mut found) = (None, 0);
         while let Some(page) = pages.next().await {
-            let page = page.into_iter().collect::<Result<Vec<Undispatched>>>()?;
+            let mut readable = Vec::with_capacity(page.len());
+            for read in page {
+                readable.extend(self.context.if_readable(read)?);
+            }
             // Where nothing is undispatched the queues need not be asked.
             let waiting = match &waiting {
                 Some(waiting) => waiting,
@@ -135,7 +138,7 @@ impl<'a> Reconciler<'a> {
             let lost = |change: &Undispatched| {
                 everything || self.looks.finds_lost(change, waiting, now, every)
             };
-            let lost: Vec<Undispatched> = page.into_iter().filter(lost).collect();
+            let lost: Vec<Undispatched> = readable.into_iter().filter(lost).collect();
             if lost.is_empty() {
                 continue;
             }

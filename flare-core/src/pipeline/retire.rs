@@ -7,7 +7,7 @@ use super::context::Context;
 use super::jobs;
 use super::stage::chain;
 use crate::error::Result;
-use crate::model::{JobKind, Subscription, SubscriptionStatus};
+use crate::model::{JobKind, RecordName, Subscription, SubscriptionId, SubscriptionStatus};
 use crate::port::Replaced;
 
 /// What became of a wish to delete.
@@ -61,7 +61,7 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
         }
     };
     // It is deleted. The next sweep of the lanes makes up for whatever fails now.
-    if let Err(error) = remove_later(context, &marked).await {
+    if let Err(error) = remove_later(context, marked.id).await {
         warn!(error = %chain(&error), "could not ask for the removal of a subscription");
     }
     if let Err(error) = context.refresh(&marked).await {
@@ -70,9 +70,25 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
     Ok(Retired::Done)
 }
 
+/// Marks a subscription that cannot be read as deleting; tells whether it was there to be marked.
+/// Where it is worked, by a node that can read it, is not known here: all are told.
+pub(crate) async fn discard(context: &Context, id: SubscriptionId) -> Result<bool> {
+    if !context.repository.discard_subscription(id).await? {
+        return Ok(false);
+    }
+    context.unreadable.forget(&RecordName::Subscription(id));
+    if let Err(error) = remove_later(context, id).await {
+        warn!(error = %chain(&error), "could not ask for the removal of a subscription");
+    }
+    if let Err(error) = context.refresh_in(id, [context.slot(id, None)]).await {
+        warn!(error = %chain(&error), "could not announce the end of a subscription");
+    }
+    Ok(true)
+}
+
 /// Asks for a deleting subscription to be removed, unless somebody has; any number of times.
-pub(crate) async fn remove_later(context: &Context, deleting: &Subscription) -> Result<()> {
-    let subject = deleting.id.to_string();
+pub(crate) async fn remove_later(context: &Context, deleting: SubscriptionId) -> Result<()> {
+    let subject = deleting.to_string();
     jobs::ask(context, JobKind::RemoveSubscription, subject, jobs::AT_ONCE).await?;
     Ok(())
 }

@@ -19,6 +19,8 @@ use crate::port::{Incoming, QueueExt, QueueName, Receipt, Receive, Settlement};
 pub(super) const WAIT: Duration = Duration::from_secs(20);
 /// A batch is the stage's alone for at least this long before it has to be asked for again.
 const SHORTEST_VISIBILITY: Duration = Duration::from_secs(30);
+/// How often a task that only a newer version understands is left to one.
+const LEFT_TO_NEWER: u32 = 20;
 /// How long to leave a failing store or queue alone.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -209,6 +211,13 @@ where
                 Ok(task) => {
                     tasks.push(task);
                     receipts.push((message.receipt, message.attempt));
+                }
+                // Whoever wrote it understands it. It need not wait for ever: the stores know what it
+                // was about, and so does the version that wrote it.
+                Err(error) if error.unreadable().is_some() && message.attempt < LEFT_TO_NEWER => {
+                    error.unreadable().into_iter().for_each(|it| context.note_unreadable(it));
+                    let after = context.jittered(pause_after(message.attempt));
+                    settlements.push((message.receipt, Settlement::Retry { after }));
                 }
                 Err(error) => {
                     // Nobody will ever understand it, and the stores still know what it was about.

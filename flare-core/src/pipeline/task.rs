@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    DocumentKey, DocumentUrl, LaneId, PartitionId, ResourceId, SubscriptionId, Version,
+    DocumentKey, DocumentUrl, LaneId, PartitionId, RecordKind, RecordName, ResourceId,
+    SubscriptionId, Unreadable, Version, WhyUnreadable,
 };
 
 /// The format written today. Version N reads N and N − 1.
@@ -20,7 +21,6 @@ pub(super) const LANES_PER_TASK: usize = 500;
 
 /// A document at a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DocumentVersion {
     /// Which document.
     pub url: DocumentUrl,
@@ -76,9 +76,9 @@ struct Stamp {
     v: u32,
 }
 
-/// What any task may hold: read in one pass, which a tagged enum is not.
+/// What any task may hold: read in one pass, which a tagged enum is not. Fields that are not known
+/// are left aside: a newer version that needs them read says so by its format.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Opened {
     v: u32,
     task: Kind,
@@ -103,20 +103,18 @@ impl Opened {
     fn into_task(self) -> Option<Task> {
         let Self { v: _, task, resource, partition, documents, lanes, subscription } = self;
         Some(match (task, resource, partition, documents, lanes, subscription) {
-            (Kind::Partition, Some(resource), None, Some(documents), None, None) => {
+            (Kind::Partition, Some(resource), _, Some(documents), _, _) => {
                 Task::Partition { resource, documents }
             }
-            (Kind::Spread, Some(resource), Some(partition), Some(documents), None, None) => {
+            (Kind::Spread, Some(resource), Some(partition), Some(documents), _, _) => {
                 Task::Spread { resource, partition, documents }
             }
-            (Kind::Wake, None, None, None, Some(lanes), None) => {
+            (Kind::Wake, _, _, _, Some(lanes), _) => {
                 let lanes = lanes.iter().map(|lane| lane.parse().ok()).collect::<Option<_>>()?;
                 Task::Wake { lanes }
             }
-            (Kind::Refresh, None, None, None, None, Some(subscription)) => {
-                Task::Refresh { subscription }
-            }
-            (Kind::Restored, None, None, None, None, None) => Task::Restored,
+            (Kind::Refresh, _, _, _, _, Some(subscription)) => Task::Refresh { subscription },
+            (Kind::Restored, ..) => Task::Restored,
             _ => return None,
         })
     }
@@ -179,9 +177,16 @@ fn as_text<S: Serializer>(lanes: &[LaneId], serializer: S) -> std::result::Resul
     serializer.collect_seq(lanes.iter().map(LaneId::to_string))
 }
 
+/// A task of a newer format is for a newer version to read; of an older one there is none.
 fn other_format(v: u32) -> Error {
     let detail = format!("is written in format {v}, this version reads {FORMAT}");
-    Error::new(ErrorKind::Corrupt, "decode_task").detail(detail)
+    if v < FORMAT {
+        return Error::new(ErrorKind::Corrupt, "decode_task").detail(detail);
+    }
+    let shown = format!("of format {v}");
+    let name = RecordName::Unnamed { kind: RecordKind::Task, shown };
+    let newer = Unreadable::new(name, WhyUnreadable::Newer { needs: v });
+    Error::of_record("decode_task", newer).detail(detail)
 }
 
 #[cfg(test)]
@@ -258,6 +263,20 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
             assert!(error.to_string().contains(reason), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_newer_version_adds_is_left_aside_and_what_it_must_have_read_is_left_to_it() {
+        for (task, text) in stored() {
+            let more = text.replacen('{', r#"{"colour":{"red":[1]},"#, 1);
+            let more = more.replace(r#"{"url""#, r#"{"shade":1,"url""#);
+            assert_eq!(Task::decode(more.as_bytes()).unwrap(), task, "{more}");
+            let newer = more.replace(r#""v":1"#, r#""v":2"#);
+            let error = Task::decode(newer.as_bytes()).unwrap_err();
+            assert!(error.unreadable().is_some_and(Unreadable::is_newer), "{error}");
+        }
+        let damaged = Task::decode(b"{\"v\":1}").unwrap_err();
+        assert!(damaged.unreadable().is_none());
     }
 
     #[test]

@@ -69,13 +69,22 @@ impl Context {
 
     /// Tells whoever works a subscription, or is going to, to read it again.
     pub(crate) async fn refresh(&self, changed: &Subscription) -> Result<()> {
-        let subscription = changed.id;
+        let slots = [Some(self.slot_of(changed)), changed.moving_from].into_iter().flatten();
+        self.refresh_in(changed.id, slots).await
+    }
+
+    /// Tells whoever works these slots to read a subscription again.
+    pub(crate) async fn refresh_in(
+        &self,
+        subscription: SubscriptionId,
+        slots: impl IntoIterator<Item = u32>,
+    ) -> Result<()> {
         let message = Outgoing::new(Task::Refresh { subscription }.encode()?)
             .coalesce(format!("refresh {subscription}"));
-        let slots = [Some(self.slot_of(changed)), changed.moving_from].into_iter().flatten();
+        let slots: BTreeSet<u32> = slots.into_iter().collect();
         let announced = async {
             let mut outcome = Ok(());
-            for slot in slots.collect::<BTreeSet<u32>>() {
+            for slot in slots {
                 let queue = QueueName::Slot(slot);
                 outcome = outcome.and(self.announce(&queue, vec![message.clone()]).await);
             }

@@ -5,7 +5,7 @@
 //!
 //! | port | asks | clauses |
 //! |---|---|---|
-//! | [`Repository`] | keep documents, rows, resources, subscriptions and jobs | RE, RS, RD, RR, RJ |
+//! | [`Repository`] | keep documents, rows, resources, subscriptions and jobs | RE, RS, RD, RR, RJ, RU |
 //! | [`Queue`] | wake somebody up | Q |
 //! | [`Lease`] | agree on who is there and who does what | L |
 //! | [`Delivery`] | make one attempt to tell a client | D |
@@ -50,4 +50,8 @@ use futures::stream::BoxStream;
 use crate::error::Result;
 
 /// A read that is fetched piece by piece: holding it costs bounded memory, however long it is.
+///
+/// A record that cannot be read is an error in its place
+/// ([`Error::unreadable`](crate::Error::unreadable)), and the scan goes on after it; any other error
+/// is its end.
 pub type Scan<'a, T> = BoxStream<'a, Result<T>>;

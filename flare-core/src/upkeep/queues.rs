@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, Placement, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{
+    LaneId, Placement, RecordName, Subscription, SubscriptionId, SubscriptionStatus,
+};
 use crate::port::{
     Part, Purpose, Queue, QueueName, Repository, Step, StepOutcome, StepProgress, Upkeep,
 };
@@ -44,6 +46,9 @@ const PARTITION: &str = "changes wait there for their partitions to be found";
 const SPREAD: &str = "partitions wait there for their rows to be written";
 const SLOT: &str = "wake-ups and news of the slot's lanes wait there";
 const LANE: &str = "wake-ups of the lane wait there";
+
+/// A subscription that cannot be read may have any number of lanes, so all of its queues are needed.
+const ANY_LANES: u16 = u16::MAX;
 
 impl QueueUpkeep {
     /// Keeps the queues of the backend of this name, for the subscriptions of `repository`.
@@ -95,8 +100,13 @@ impl QueueUpkeep {
         needed.extend((0..slots).map(|slot| (QueueName::Slot(slot), SLOT)));
         if placement == Placement::Isolated {
             let mut subscriptions = self.repository.scan_subscriptions(None);
-            while let Some(subscription) = subscriptions.try_next().await? {
-                needed.extend(lanes(&subscription).map(|lane| (QueueName::Lane(lane), LANE)));
+            while let Some(read) = subscriptions.next().await {
+                match read {
+                    Ok(it) => needed.extend(lanes(&it).map(|it| (QueueName::Lane(it), LANE))),
+                    // How many lanes it has is not known here; a lane makes what it misses.
+                    Err(error) if error.unreadable().is_some() => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(needed)
@@ -115,8 +125,13 @@ impl QueueUpkeep {
             (QueueName::Partition | QueueName::Spread, _) => Some(true),
             (QueueName::Slot(slot), Some(layout)) if *slot < layout.slots => Some(true),
             (QueueName::Lane(lane), Some(Layout { placement: Placement::Isolated, .. })) => {
-                let found = self.repository.subscription(lane.subscription).await?;
-                Some(found.is_some_and(|found| lanes(&found).any(|its| its == *lane)))
+                match self.repository.subscription(lane.subscription).await {
+                    Ok(found) => {
+                        Some(found.is_some_and(|found| lanes(&found).any(|its| its == *lane)))
+                    }
+                    Err(error) if error.unreadable().is_some() => Some(false),
+                    Err(error) => return Err(error),
+                }
             }
             _ => None,
         })
@@ -145,9 +160,17 @@ impl QueueUpkeep {
         let mut stored = HashMap::new();
         if !named.is_empty() {
             let mut subscriptions = self.repository.scan_subscriptions(None);
-            while let Some(subscription) = subscriptions.try_next().await? {
-                if named.contains(&subscription.id) {
-                    stored.insert(subscription.id, subscription.spec.delivery().lanes());
+            while let Some(read) = subscriptions.next().await {
+                let (id, lanes) = match read {
+                    Ok(it) => (it.id, it.spec.delivery().lanes()),
+                    Err(error) => match error.unreadable().map(|it| &it.record) {
+                        Some(RecordName::Subscription(id)) => (*id, ANY_LANES),
+                        Some(_) => continue,
+                        None => return Err(error),
+                    },
+                };
+                if named.contains(&id) {
+                    stored.insert(id, lanes);
                 }
             }
         }
@@ -178,10 +201,13 @@ impl QueueUpkeep {
             return Ok(StepOutcome::NotNeeded);
         }
         let lanes = match &queue {
-            QueueName::Lane(lane) => self.repository.subscription(lane.subscription).await?,
+            QueueName::Lane(lane) => match self.repository.subscription(lane.subscription).await {
+                Ok(found) => found.map(|found| found.spec.delivery().lanes()),
+                Err(error) if error.unreadable().is_some() => Some(ANY_LANES),
+                Err(error) => return Err(error),
+            },
             _ => None,
         };
-        let lanes = lanes.map(|subscription| subscription.spec.delivery().lanes());
         if self.removal(&queue, lanes).is_none_or(|now| now.id != step.id) {
             return Ok(StepOutcome::NotNeeded);
         }

@@ -155,7 +155,10 @@ impl History {
             let key = |url: &String| RowKey::new(*id, DocumentUrl::parse(url).unwrap());
             let rows = store.rows(documents.keys().map(key).collect()).await.unwrap();
             assert!(rows.iter().all(Option::is_none), "history {seed}: rows of {id}: {rows:?}");
-            assert!(store.lanes(*id).await.unwrap().is_empty(), "history {seed}: lanes of {id}");
+            assert!(
+                store.lanes(*id).await.unwrap().items.is_empty(),
+                "history {seed}: lanes of {id}"
+            );
             let its =
                 |queue: &QueueName| matches!(queue, QueueName::Lane(it) if it.subscription == *id);
             let queues = self.queues().await;

@@ -18,6 +18,7 @@ use flare_core::port::{
 };
 use flare_core::{Backend, Flare};
 use flare_testkit::{ManualClock, RecordingDelivery};
+use futures::TryStreamExt;
 use tokio::task::JoinHandle;
 
 /// A Flare, and all that is behind it.
@@ -150,7 +151,8 @@ impl World {
 
     /// All stored jobs that come to an end.
     pub(crate) async fn removals(&self) -> Vec<Job> {
-        let jobs = self.memory.repository().due_jobs(Timestamp::MAX, 1_000).await.unwrap();
+        let store = self.memory.repository();
+        let jobs: Vec<Job> = store.due_jobs(Timestamp::MAX, 1_000).try_collect().await.unwrap();
         let ends = |job: &Job| !matches!(job.kind, JobKind::Expire | JobKind::Reconcile);
         jobs.into_iter().filter(ends).collect()
     }

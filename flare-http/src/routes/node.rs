@@ -12,6 +12,7 @@ use crate::extract::NoQuery;
 use crate::options::State;
 use crate::problem::Problem;
 use crate::wire::node::{About, LoopView, NodeStatus};
+use crate::wire::unreadable::UnreadableRecordView;
 
 /// The type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -50,6 +51,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
         consumers: 0,
         lanes: node.lanes as u64,
         loops: node.loops.iter().map(shown).collect(),
+        unreadable: node.unreadable.iter().map(UnreadableRecordView::from).collect(),
     };
     json(StatusCode::OK, &status)
 }

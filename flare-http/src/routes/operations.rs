@@ -4,7 +4,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 
 use super::answer::{Answer, json};
-use super::subscriptions::{find, shown};
+use super::subscriptions::{find, look, shown};
 use crate::extract::{Ids, NoQuery, Operation, Paging, parse};
 use crate::options::State;
 use crate::wire::dead_letter::{DeadLetterList, ReplayInput, Replayed};
@@ -21,7 +21,8 @@ pub(crate) async fn status(
     Ids(resource, id): Ids,
     _: NoQuery,
 ) -> Answer {
-    find(&state, resource, id).await?;
+    // One that cannot be read has a status all the same.
+    _ = look(&state, resource, id).await?;
     json(StatusCode::OK, &state.flare().subscription_status(&id).await?)
 }
 

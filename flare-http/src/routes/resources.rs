@@ -10,6 +10,7 @@ use crate::extract::{JsonBody, NoQuery, Paging, ResourceOnly, parse};
 use crate::options::State;
 use crate::wire::page::PageQuery;
 use crate::wire::resource::{ResourceInput, ResourceList, ResourcePath, ResourceView};
+use crate::wire::unreadable::{Listed, ListedResource};
 
 /// Lists the kinds of documents, oldest first.
 #[utoipa::path(get, operation_id = "listResources", path = "/resources", tag = "resources", params(PageQuery),
@@ -41,14 +42,20 @@ pub(crate) async fn create(
 
 /// Reads a kind of document.
 #[utoipa::path(get, operation_id = "readResource", path = "/resources/{rid}", tag = "resources", params(ResourcePath),
-    responses((status = 200, description = "There it is", body = ResourceView)))]
+    responses((status = 200, description = "There it is", body = ListedResource)))]
 pub(crate) async fn read(
     Shared(state): Shared<State>,
     ResourceOnly(id): ResourceOnly,
     _: NoQuery,
 ) -> Answer {
-    let resource = state.flare().resource(&id).await?;
-    json(StatusCode::OK, &ResourceView::from(resource))
+    let listed = match state.flare().resource(&id).await {
+        Ok(resource) => Listed::Readable(ResourceView::from(resource)),
+        Err(error) => match error.unreadable() {
+            Some(unreadable) => Listed::Unreadable(unreadable.into()),
+            None => return Err(error.into()),
+        },
+    };
+    json(StatusCode::OK, &listed)
 }
 
 /// Deletes a kind of document and, in the background, its documents.

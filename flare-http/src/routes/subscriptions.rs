@@ -5,7 +5,7 @@ use axum::extract::{OriginalUri, State as Shared};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
-use flare_core::model::{ResourceId, Subscription, SubscriptionId, SubscriptionInput};
+use flare_core::model::{ResourceId, Subscription, SubscriptionId, SubscriptionInput, Unreadable};
 use flare_core::{Error, ErrorKind};
 
 use super::answer::{Answer, json};
@@ -17,6 +17,7 @@ use crate::wire::resource::ResourcePath;
 use crate::wire::subscription::{
     SubscriptionInputShape, SubscriptionList, SubscriptionPath, SubscriptionShape, SubscriptionView,
 };
+use crate::wire::unreadable::{Listed, ListedSubscription};
 
 /// Lists a resource's subscriptions, oldest first.
 #[utoipa::path(get, operation_id = "listSubscriptions", path = "/resources/{rid}/subscriptions", tag = "subscriptions",
@@ -58,14 +59,20 @@ pub(crate) async fn create(
 /// Reads a subscription.
 #[utoipa::path(get, operation_id = "readSubscription", path = "/resources/{rid}/subscriptions/{id}", tag = "subscriptions",
     params(SubscriptionPath),
-    responses((status = 200, description = "There it is", body = SubscriptionShape, headers(
-        ("ETag" = String, description = "Its generation")))))]
+    responses((status = 200, description = "There it is", body = ListedSubscription,
+        headers(("ETag" = String, description = "Its generation, if it can be read")))))]
 pub(crate) async fn read(
     Shared(state): Shared<State>,
     Ids(resource, id): Ids,
     _: NoQuery,
 ) -> Answer {
-    shown(StatusCode::OK, find(&state, resource, id).await?)
+    match look(&state, resource, id).await? {
+        Ok(found) => shown(StatusCode::OK, found),
+        Err(unreadable) => {
+            let listed = Listed::<SubscriptionView>::Unreadable((&unreadable).into());
+            json(StatusCode::OK, &listed)
+        }
+    }
 }
 
 /// Replaces a subscription's settings; what it knows of its documents is kept.
@@ -114,8 +121,13 @@ pub(crate) async fn delete(
     _: NoQuery,
     wanted: IfMatch,
 ) -> Answer {
-    let current = find(&state, resource, id).await?;
-    match wanted.insist(current.generation)? {
+    let wanted = match look(&state, resource, id).await? {
+        Ok(current) => wanted.insist(current.generation)?,
+        // Which generation one is that cannot be read nobody can have been told.
+        Err(_) if wanted != IfMatch::Any => return Err(Problem::outdated()),
+        Err(_) => None,
+    };
+    match wanted {
         None => state.flare().delete_subscription(&id).await?,
         Some(generation) => {
             let deleted = state.flare().delete_subscription_at(&id, generation).await;
@@ -132,8 +144,29 @@ pub(super) async fn find(
     resource: ResourceId,
     id: SubscriptionId,
 ) -> Result<Subscription, Problem> {
-    let found = state.flare().subscription(&id).await?;
-    if found.resource != resource {
+    let found = look(state, resource, id).await?;
+    found.map_err(|unreadable| Error::of_record("subscription", unreadable).into())
+}
+
+/// The subscription, or what is known of it if it cannot be read, if it is one of that resource.
+pub(super) async fn look(
+    state: &State,
+    resource: ResourceId,
+    id: SubscriptionId,
+) -> Result<Result<Subscription, Unreadable>, Problem> {
+    let found = match state.flare().subscription(&id).await {
+        Ok(found) => Ok(found),
+        Err(error) => match error.unreadable() {
+            Some(unreadable) => Err(unreadable.clone()),
+            None => return Err(error.into()),
+        },
+    };
+    let its = match &found {
+        Ok(found) => Some(found.resource),
+        Err(unreadable) => unreadable.resource,
+    };
+    // One of which not even that can be read may be of any.
+    if its.is_some_and(|its| its != resource) {
         return Err(Problem::not_found(format!("resource {resource} has no subscription {id}")));
     }
     Ok(found)

@@ -12,3 +12,4 @@ pub(crate) mod page;
 pub(crate) mod problem;
 pub(crate) mod resource;
 pub(crate) mod subscription;
+pub(crate) mod unreadable;

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::unreadable::UnreadableRecordView;
+
 /// Which program this is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct About {
@@ -49,6 +51,9 @@ pub(crate) struct NodeStatus {
     pub(crate) lanes: u64,
     /// Its loops, each with its last progress.
     pub(crate) loops: Vec<LoopView>,
+    /// The stored records that it met of late and could not read. Nothing is done for them here, and
+    /// everything for all others.
+    pub(crate) unreadable: Vec<UnreadableRecordView>,
 }
 
 /// How one loop is doing.

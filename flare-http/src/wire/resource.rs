@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::object::Object;
 use super::page::Pagination;
+use super::unreadable::{Listed, ListedResource};
 use crate::problem::Problem;
 
 /// A kind of document, as it is asked for.
@@ -95,12 +96,14 @@ impl From<Resource> for ResourceView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResourceList {
     pagination: Pagination,
-    resources: Vec<ResourceView>,
+    #[schema(value_type = Vec<ListedResource>)]
+    resources: Vec<Listed<ResourceView>>,
 }
 
 impl ResourceList {
     pub(crate) fn new(page: Page, listing: Listing<Resource>) -> Self {
-        let resources = listing.items.into_iter().map(ResourceView::from).collect();
+        let items = listing.items.into_iter().map(|it| (it.id.to_string(), it.into()));
+        let resources = Listed::page(items, &listing.unreadable);
         Self { pagination: Pagination::new(page, listing.total), resources }
     }
 }

@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::delivery::{Content, Delivery};
 use super::page::Pagination;
+use super::unreadable::{Listed, ListedSubscription};
 
 /// A subscription as it is shown.
 #[derive(Debug, Serialize)]
@@ -47,13 +48,14 @@ impl From<Subscription> for SubscriptionView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SubscriptionList {
     pagination: Pagination,
-    #[schema(value_type = Vec<SubscriptionShape>)]
-    subscriptions: Vec<SubscriptionView>,
+    #[schema(value_type = Vec<ListedSubscription>)]
+    subscriptions: Vec<Listed<SubscriptionView>>,
 }
 
 impl SubscriptionList {
     pub(crate) fn new(page: Page, listing: Listing<Subscription>) -> Self {
-        let subscriptions = listing.items.into_iter().map(SubscriptionView::from).collect();
+        let items = listing.items.into_iter().map(|it| (it.id.to_string(), it.into()));
+        let subscriptions = Listed::page(items, &listing.unreadable);
         Self { pagination: Pagination::new(page, listing.total), subscriptions }
     }
 }
@@ -216,6 +218,8 @@ pub(crate) enum StatusWord {
     Active,
     Paused,
     Suspended,
+    /// This version cannot read it, so it sends nothing for it.
+    Unreadable,
 }
 
 /// How a subscription is doing.

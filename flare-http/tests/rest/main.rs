@@ -18,3 +18,4 @@ mod resources;
 mod schema;
 mod subscriptions;
 mod support;
+mod unreadable;

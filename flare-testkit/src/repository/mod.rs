@@ -1,4 +1,4 @@
-//! The contract of [`Repository`], clause by clause: RE, RS, RD, RR and RJ.
+//! The contract of [`Repository`], clause by clause: RE, RS, RD, RR and RJ; and RU, in [`unreadable`].
 //!
 //! Every clause says by hand what has to come out, and asks none of the model's own functions
 //! (`detect_put`, `Row::apply` …): a store that uses them proves nothing by agreeing with itself.
@@ -17,6 +17,7 @@ mod rows_dead;
 mod rows_lane;
 mod subscriptions;
 mod subscriptions_change;
+pub mod unreadable;
 
 use flare_core::port::Repository;
 

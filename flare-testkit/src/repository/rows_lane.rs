@@ -239,7 +239,7 @@ pub async fn rr15_finds_the_rows_of_documents(repo: Repo) {
     // One that nobody has, and in no order.
     let asked = vec![documents[3].clone(), documents[1].clone(), documents[0].clone()];
     let found = async |after: Option<&RowKey>, limit| {
-        let rows = repo.rows_of(asked.clone(), after.cloned(), limit).await.unwrap();
+        let rows = repo.rows_of(asked.clone(), after.cloned(), limit).await.unwrap().items;
         rows.into_iter().map(|row| row.key).collect::<Vec<_>>()
     };
     assert_eq!(found(None, 100).await, expected);
@@ -257,10 +257,10 @@ pub async fn rr15_finds_the_rows_of_documents(repo: Repo) {
         }
         assert_eq!(all, expected, "{limit} at a time");
     }
-    let theirs = repo.rows_of(vec![elsewhere.clone()], None, 100).await.unwrap();
+    let theirs = repo.rows_of(vec![elsewhere.clone()], None, 100).await.unwrap().items;
     assert_eq!(theirs.len(), 1);
     assert_eq!(theirs[0].document, elsewhere);
-    assert_eq!(repo.rows_of(Vec::new(), None, 100).await.unwrap(), []);
+    assert_eq!(repo.rows_of(Vec::new(), None, 100).await.unwrap().items, []);
     // What is removed is not found any more.
     let removals = repo.remove_rows(clients[0], 100).await.unwrap();
     assert!(removals > 0);
@@ -274,7 +274,7 @@ pub async fn rr13_lane_states_are_fenced(repo: Repo) {
     let [low, middle, high] = epochs(&repo).await;
     let resource = make.id();
     let (subscription, _) = seat(&repo, make.subscription(resource), 10).await;
-    let lanes = async || repo.lanes(subscription).await.unwrap();
+    let lanes = async || repo.lanes(subscription).await.unwrap().items;
     assert_eq!(lanes().await, []);
 
     let given = [2, 0, 1].map(|shard| state(subscription, shard, middle, 1));
@@ -322,10 +322,10 @@ pub async fn rr13_a_lane_of_nobody_has_no_state(repo: Repo) {
             for answer in [&answers[0], &answers[2]] {
                 assert_eq!(*answer.as_ref().unwrap(), Applied::Missing);
             }
-            assert_eq!(repo.lanes(nobody).await.unwrap(), []);
+            assert_eq!(repo.lanes(nobody).await.unwrap().items, []);
         }
     }
-    assert_eq!(repo.lanes(stays).await.unwrap().len(), 1);
+    assert_eq!(repo.lanes(stays).await.unwrap().items.len(), 1);
 }
 
 /// A lane's state with something in every field.

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use flare_core::model::{
-    Content, Detected, DocumentChange, DocumentKey, Revision, Version, detect_delete, detect_leave,
-    detect_put,
+    Content, Detected, DocumentChange, DocumentKey, RECORD_FORMAT, Revision, Version,
+    detect_delete, detect_leave, detect_put,
 };
 use flare_core::port::{DocumentWrite, Operation, Repository, WriteOutcome};
 use flare_core::{Error, ErrorKind, Result};
@@ -20,13 +20,16 @@ use mongodb::options::ReturnDocument;
 
 use super::super::waves::{Wave, waves};
 use super::super::{MongoRepository, RACES, lost_race, unsupported};
-use super::{id, ids, read_key, write_moved_from};
+use super::{KIND, id, ids, read_key, write_moved_from};
 use crate::BACKEND;
 use crate::bulk::{Update, Updated};
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record, literal, now};
 
 const OPERATION: &str = "write_documents";
+
+/// Says within a write whether it takes place; in no record.
+const TAKES_PLACE: &str = "takesPlace";
 
 /// How many writes that go alone are under way at a time.
 const SIDE_BY_SIDE: usize = 16;
@@ -40,9 +43,14 @@ struct Before {
 
 impl Before {
     fn read(record: Record<'_>) -> Result<Self> {
-        Ok(Self {
-            version: record.version_if_any("version")?,
-            dispatched: record.version_if_any("dispatched")?,
+        record.whole(KIND, |record| {
+            // What is no version at all the pipelines below take for none.
+            let version = match record.any("version") {
+                Some(Bson::Document(_)) => record.version_if_any("version")?,
+                _ => None,
+            };
+            let dispatched = record.version_if_any("dispatched").unwrap_or_default();
+            Ok(Self { version, dispatched })
         })
     }
 
@@ -103,7 +111,11 @@ impl MongoRepository {
         let updates = puts.iter().filter_map(|(_, write)| {
             let Operation::Put { revision, content } = &write.operation else { return None };
             // A tombstone is not as asked for: what it makes of a put is left to `write_alone`.
-            let filter = doc! { "_id": id(&write.key), "version.gone": { "$ne": true } };
+            let filter = doc! {
+                "_id": id(&write.key),
+                "version.gone": { "$ne": true },
+                "needs": { "$not": { "$gt": RECORD_FORMAT } },
+            };
             let pipeline = put_pipeline(*revision, content, write);
             Some(Update { filter, pipeline, upsert: true })
         });
@@ -149,9 +161,9 @@ impl MongoRepository {
             .documents
             .find(doc! { "_id": { "$in": ids(&keys) } })
             .projection(versions());
-        let read = |record: Record<'_>| Ok((read_key(record)?, Before::read(record)?));
+        let read = |record: Record<'_>| Ok((read_key(record)?, Before::read(record)));
         let found = self.puts.all(OPERATION, question, read).await;
-        let found: HashMap<DocumentKey, Before> = match found {
+        let found: HashMap<DocumentKey, Result<Before>> = match found {
             Ok(found) => found.into_iter().collect(),
             Err(error) => {
                 outcomes
@@ -160,7 +172,14 @@ impl MongoRepository {
             }
         };
         for (place, write) in unchanged {
-            let before = found.get(&write.key).copied().unwrap_or_default();
+            let before = match found.get(&write.key) {
+                Some(Err(error)) => {
+                    outcomes.push((place, Err(error.clone())));
+                    continue;
+                }
+                Some(Ok(before)) => *before,
+                None => Before::default(),
+            };
             match detected(before, &write.operation) {
                 Ok(detected) if detected.store.is_none() => {
                     outcomes.push((place, Ok(before.outcome(detected))));
@@ -219,7 +238,7 @@ impl MongoRepository {
 }
 
 fn versions() -> Document {
-    doc! { "version": 1, "dispatched": 1 }
+    doc! { "version": 1, "dispatched": 1, "needs": 1 }
 }
 
 fn put_version(write: &DocumentWrite) -> Option<Version> {
@@ -238,10 +257,24 @@ fn detected(before: Before, operation: &Operation) -> Result<Detected> {
     }
 }
 
-/// Makes a new record of the old one if `version` is newer than the stored one; else leaves it.
-fn if_newer(version: Bson, record: Document) -> Vec<Document> {
-    let newer = doc! { "$gt": [version, { "$ifNull": ["$version", Bson::Null] }] };
-    vec![doc! { "$replaceWith": { "$cond": [newer, record, "$$ROOT"] } }]
+/// Sets the fields of the record if `version` is newer than the stored one; else leaves it.
+fn if_newer(version: Bson, fields: Document) -> Vec<Document> {
+    let is_version = doc! { "$eq": [{ "$type": "$version" }, "object"] };
+    let stored = doc! { "$cond": [is_version, "$version", Bson::Null] };
+    set_if(doc! { "$gt": [version, stored] }, fields)
+}
+
+/// Sets the fields of the record if this is so, and no worker must know a newer format; else leaves
+/// it. Fields that are not named stay: a newer version may know them.
+fn set_if(so: Document, fields: Document) -> Vec<Document> {
+    let known = doc! { "$not": [{ "$gt": ["$needs", RECORD_FORMAT] }] };
+    let mut set = Document::new();
+    for (field, value) in fields {
+        let old = format!("${field}");
+        set.insert(field, doc! { "$cond": [format!("${TAKES_PLACE}"), value, old] });
+    }
+    set.insert(TAKES_PLACE, "$$REMOVE");
+    vec![doc! { "$set": { TAKES_PLACE: { "$and": [so, known] } } }, doc! { "$set": set }]
 }
 
 fn trace_text(write: &DocumentWrite) -> Bson {
@@ -253,17 +286,17 @@ fn moved_from(write: &DocumentWrite) -> Bson {
     write.moved_from.map_or_else(|| "$movedFrom".into(), |from| literal(write_moved_from(from)))
 }
 
-/// [`detect_put`], in the server's language. What is not named (the open set) is forgotten.
+/// [`detect_put`], in the server's language. The open set is forgotten.
 fn put_pipeline(revision: Revision, content: &Content, write: &DocumentWrite) -> Vec<Document> {
     let version = literal(record::version(Version::live(revision)));
     let record = doc! {
-        "_id": "$_id",
         "version": version.clone(),
         "content": literal(record::bytes(content.as_bytes())),
         "updatedAt": now(),
-        "dispatched": "$dispatched",
         "trace": trace_text(write),
         "undispatched": true,
+        "tombstone": "$$REMOVE",
+        "open": "$$REMOVE",
         "movedFrom": moved_from(write),
     };
     if_newer(version, record)
@@ -282,8 +315,7 @@ fn leave_pipeline(at: Version, write: &DocumentWrite) -> Vec<Document> {
     let stands =
         doc! { "$eq": ["$version", literal(record::version(Version::live(at.revision())))] };
     let leaves = doc! { "$and": [stands, !at.is_gone()] };
-    let record = gone_record(gone, write);
-    vec![doc! { "$replaceWith": { "$cond": [leaves, record, "$$ROOT"] } }]
+    set_if(leaves, gone_record(gone, write))
 }
 
 /// The record of a document that becomes gone as of `version`.
@@ -294,14 +326,13 @@ fn gone_record(version: Bson, write: &DocumentWrite) -> Document {
         { "$gte": ["$dispatched", "$version"] },
     ] };
     doc! {
-        "_id": "$_id",
         "version": version.clone(),
-        "content": "$content",
         "updatedAt": now(),
         "dispatched": { "$cond": [silent.clone(), version, "$dispatched"] },
         "trace": trace_text(write),
         "undispatched": { "$cond": [silent.clone(), "$$REMOVE", true] },
         "tombstone": { "$cond": [silent.clone(), true, "$$REMOVE"] },
+        "open": "$$REMOVE",
         "movedFrom": { "$cond": [silent, "$$REMOVE", moved_from(write)] },
     }
 }

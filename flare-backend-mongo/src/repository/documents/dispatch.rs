@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use flare_core::Result;
-use flare_core::model::{DocumentKey, Version};
+use flare_core::model::{Document, DocumentKey, RecordName, Version};
 use flare_core::port::{ClosePartition, Closed, OpenPartitions, Opened};
 use futures::StreamExt;
 use futures::stream;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{self, doc};
 use mongodb::options::ReturnDocument;
 
 use super::super::MongoRepository;
-use super::{head, id, ids, read_document};
+use super::{KIND, head, id, ids, read_document};
 use crate::bulk::Update;
 use crate::record::{self, Record, literal};
 
@@ -19,12 +19,24 @@ use crate::record::{self, Record, literal};
 const SIDE_BY_SIDE: usize = 16;
 
 /// Whether the stored version has been spread, in a pipeline.
-fn dispatched() -> Document {
+fn dispatched() -> bson::Document {
     doc! { "$gte": ["$dispatched", "$version"] }
 }
 
+/// What was read, by key. One that cannot be read was found by its key, so it has one.
+fn by_key(read: Vec<Result<Document>>) -> Result<HashMap<DocumentKey, Result<Document>>> {
+    let key = |read: Result<Document>| match read {
+        Ok(document) => Ok((document.key.clone(), Ok(document))),
+        Err(error) => match error.unreadable().map(|it| &it.record) {
+            Some(RecordName::Document(key)) => Ok((key.clone(), Err(error))),
+            _ => Err(error),
+        },
+    };
+    read.into_iter().map(key).collect()
+}
+
 /// Recomputes what follows from `version` and `dispatched`.
-fn derive() -> Document {
+fn derive() -> bson::Document {
     doc! { "$set": {
         "undispatched": { "$cond": [dispatched(), "$$REMOVE", true] },
         "tombstone": { "$cond": [{ "$and": ["$version.gone", dispatched()] }, true, "$$REMOVE"] },
@@ -54,17 +66,18 @@ impl MongoRepository {
         let noted = self.connection.update_each(OPERATION, documents, updates).await;
         let keys: Vec<DocumentKey> = opens.iter().map(|open| open.key.clone()).collect();
         let question = documents.find(doc! { "_id": { "$in": ids(&keys) } }).projection(head());
-        let found = self.connection.all(OPERATION, question, read_document).await;
-        let found: HashMap<DocumentKey, _> = match found {
-            Ok(found) => found.into_iter().map(|it| (it.key.clone(), it)).collect(),
+        let found = self.connection.each(OPERATION, KIND, question, read_document).await;
+        let found = match found.and_then(by_key) {
+            Ok(found) => found,
             Err(error) => return opens.iter().map(|_| Err(error.clone())).collect(),
         };
         let opened = |(noted, open): (Result<_>, OpenPartitions)| {
             noted?;
-            Ok(match found.get(&open.key).filter(|it| it.version == open.version) {
+            let document = found.get(&open.key).cloned().transpose()?;
+            Ok(match document.filter(|it| it.version == open.version) {
                 None => Opened::Superseded,
                 Some(document) if !document.is_undispatched() => Opened::Dispatched,
-                Some(document) => Opened::Open(document.open.clone().unwrap_or_default()),
+                Some(document) => Opened::Open(document.open.unwrap_or_default()),
             })
         };
         noted.into_iter().zip(opens).map(opened).collect()

@@ -2,8 +2,8 @@
 //! spread.
 //!
 //! A record: `{_id: {resource, url}, version, content?, updatedAt, dispatched?, open?, trace?,
-//! movedFrom?: {resource, version}}`, and derived from these in the same write: `undispatched` and
-//! `tombstone`, true or not there.
+//! movedFrom?: {resource, version}, needs?}`, and derived from these in the same write: `undispatched`
+//! and `tombstone`, true or not there.
 //!
 //! A node of before `movedFrom` passes over it when it reads and drops it when it writes. So a move
 //! that a crash cut in two is finished by the next node that knows the field and meets the document
@@ -18,8 +18,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use flare_core::Result;
 use flare_core::model::{
-    Content, Document, DocumentKey, DocumentUrl, MovedFrom, PartitionId, ResourceId, Timestamp,
-    Version,
+    Content, Document, DocumentKey, DocumentUrl, MovedFrom, PartitionId, RecordKind, ResourceId,
+    Timestamp, Version,
 };
 use flare_core::port::{
     ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite, OpenPartitions, Opened,
@@ -29,6 +29,8 @@ use mongodb::bson::{self, Bson, doc};
 
 use super::{MongoRepository, ids_after, limit};
 use crate::record::{self, Record};
+
+const KIND: RecordKind = RecordKind::Document;
 
 /// A document's id in the store. The order of the fields matters.
 fn id(key: &DocumentKey) -> Bson {
@@ -45,7 +47,7 @@ fn read_key(record: Record<'_>) -> Result<DocumentKey> {
     Ok(DocumentKey::new(ResourceId::from_bytes(id.id("resource")?), url))
 }
 
-fn read_head(record: Record<'_>) -> Result<DocumentHead> {
+pub(super) fn read_head(record: Record<'_>) -> Result<DocumentHead> {
     Ok(DocumentHead::new(read_key(record)?, record.version("version")?, record.time("updatedAt")?))
 }
 
@@ -59,7 +61,7 @@ fn read_open(record: Record<'_>) -> Result<Option<Vec<PartitionId>>> {
     open.map(Some).ok_or_else(|| record.corrupt("open"))
 }
 
-fn read_document(record: Record<'_>) -> Result<Document> {
+pub(super) fn read_document(record: Record<'_>) -> Result<Document> {
     let mut document =
         Document::new(read_key(record)?, record.version("version")?, record.time("updatedAt")?);
     let content = record.bytes_if_any("content")?;
@@ -96,7 +98,9 @@ impl MongoRepository {
         fields: bson::Document,
     ) -> Result<Vec<Option<Document>>> {
         let found = self.stored.documents.find(doc! { "_id": { "$in": ids(&keys) } });
-        let found = self.connection.all(operation, found.projection(fields), read_document).await?;
+        let found = found.projection(fields);
+        let found = self.connection.each(operation, KIND, found, read_document).await?;
+        let found: Vec<Document> = found.into_iter().collect::<Result<_>>()?;
         let found: HashMap<&DocumentKey, &Document> =
             found.iter().map(|document| (&document.key, document)).collect();
         Ok(keys.iter().map(|key| found.get(key).map(|it| (*it).clone())).collect())
@@ -133,7 +137,7 @@ impl DocumentStore for MongoRepository {
         let waiting = doc! { "undispatched": true, "updatedAt": { "$lte": record::time(until) } };
         let found = &self.stored.documents;
         let question = async move { found.find(waiting).projection(head()).await };
-        self.connection.scan("undispatched", question, |record| {
+        self.connection.scan("undispatched", KIND, question, |record| {
             read_document(record).map(|document| Undispatched::of(&document))
         })
     }
@@ -160,7 +164,7 @@ impl DocumentStore for MongoRepository {
             let live = doc! { "_id": range, "version.gone": false };
             found.find(live).sort(doc! { "_id": 1 }).projection(head()).await
         };
-        self.connection.scan("scan_documents", question, read_head)
+        self.connection.scan("scan_documents", KIND, question, read_head)
     }
 
     fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
@@ -172,7 +176,7 @@ impl DocumentStore for MongoRepository {
         let found = &self.stored.documents;
         let question =
             async move { found.find(old).sort(doc! { "updatedAt": 1 }).projection(head()).await };
-        self.connection.scan("tombstones", question, read_head)
+        self.connection.scan("tombstones", KIND, question, read_head)
     }
 
     async fn remove_document(&self, key: &DocumentKey, version: Version) -> Result<bool> {
@@ -191,11 +195,14 @@ impl DocumentStore for MongoRepository {
         let range = ids_after("resource", record::id(resource.as_bytes()), "url", None);
         let documents = &self.stored.documents;
         let some = documents.find(doc! { "_id": range }).projection(doc! { "_id": 1 });
-        let keys = self.connection.all(OPERATION, some.limit(limit(most)), read_key).await?;
+        // As they are: one that cannot be read goes like any other.
+        let raw = |record: Record<'_>| Ok(record.any("_id").cloned());
+        let keys = self.connection.all(OPERATION, some.limit(limit(most)), raw).await?;
+        let keys: Vec<Bson> = keys.into_iter().flatten().collect();
         if keys.is_empty() {
             return Ok(0);
         }
-        let removed = documents.delete_many(doc! { "_id": { "$in": ids(&keys) } });
+        let removed = documents.delete_many(doc! { "_id": { "$in": keys } });
         let removed = self.connection.run(OPERATION, removed).await?.deleted_count;
         // Zero would mean that none is left; somebody else may have removed them all.
         Ok(removed.max(1))

@@ -1,7 +1,7 @@
 //! Takes pullers' claims; hands each pending row to one of them at a time, by the server's clock.
 
 use flare_core::Result;
-use flare_core::model::{Applied, ClaimEffect, Row, RowEffect, RowKey};
+use flare_core::model::{Applied, ClaimEffect, Row, RowEffect};
 use flare_core::port::{ClaimRows, ClaimUpdate};
 use futures::StreamExt;
 use futures::stream;
@@ -9,8 +9,8 @@ use mongodb::bson::doc;
 use mongodb::options::ReturnDocument;
 
 use super::super::{MongoRepository, limit, nanos, unsupported};
-use super::change;
-use super::layout::{id, ids, read_key, read_row};
+use super::layout::{id, raw_id, read_row};
+use super::{KIND, change};
 use crate::record::{self, Record, now};
 
 /// How many settlements are under way at a time.
@@ -39,18 +39,21 @@ impl MongoRepository {
             .sort(doc! { "due": 1 })
             .projection(doc! { "_id": 1 })
             .limit(limit(request.max));
-        let keys: Vec<RowKey> = self.connection.all(OPERATION, question, read_key).await?;
+        let keys = self.connection.all(OPERATION, question, raw_id).await?;
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let mut these = free;
-        these.insert("_id", doc! { "$in": ids(&keys) });
+        these.insert("_id", doc! { "$in": &keys });
         let until = doc! { "$add": [now(), nanos(request.holds_for)] };
         let claim = record::id(request.claim.as_bytes());
         let set = doc! { "$set": { "claim": { "id": &claim, "until": until } } };
         self.connection.run(OPERATION, rows.update_many(these, vec![set])).await?;
-        let mine = doc! { "_id": { "$in": ids(&keys) }, "claim.id": claim };
-        self.connection.all(OPERATION, rows.find(mine).sort(doc! { "due": 1 }), read_row).await
+        let mine = rows.find(doc! { "_id": { "$in": keys }, "claim.id": claim });
+        let mine = mine.sort(doc! { "due": 1 });
+        // Those that cannot be read nobody is handed, and nobody else is for as long as the claim holds.
+        let read = self.connection.each(OPERATION, KIND, mine, read_row).await?;
+        Ok(read.into_iter().flatten().collect())
     }
 
     pub(super) async fn settle_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {

@@ -9,8 +9,8 @@ use mongodb::bson::{Bson, doc};
 
 use super::super::waves::waves;
 use super::super::{MongoRepository, limit};
-use super::change;
-use super::layout::{ids, read_key, read_row};
+use super::layout::{raw_id, read_row};
+use super::{KIND, change};
 use crate::bulk::Updated;
 use crate::record;
 
@@ -35,7 +35,7 @@ impl MongoRepository {
             .sort(doc! { "dead.diedAt": 1, "dead.id": 1 })
             .skip(page.offset)
             .limit(i64::from(page.limit));
-        Ok(Listing::new(self.connection.all(OPERATION, question, read_row).await?, total))
+        Listing::of_read(self.connection.each(OPERATION, KIND, question, read_row).await?, total)
     }
 
     pub(super) async fn find_dead(
@@ -49,7 +49,8 @@ impl MongoRepository {
             "_id.subscription": record::id(subscription.as_bytes()),
             "dead": { "$exists": true },
         });
-        let found = self.connection.all("find_dead_letters", question, read_row).await?;
+        let found = self.connection.each("find_dead_letters", KIND, question, read_row).await?;
+        let found: Vec<Row> = found.into_iter().collect::<Result<_>>()?;
         let found: HashMap<DeadLetterId, Row> =
             found.into_iter().filter_map(|row| Some((row.dead.as_ref()?.id, row))).collect();
         Ok(wanted.iter().map(|id| found.get(id).cloned()).collect())
@@ -76,12 +77,12 @@ impl MongoRepository {
             "dead": { "$exists": true },
         };
         let question = rows.find(old.clone()).projection(doc! { "_id": 1 }).limit(limit(most));
-        let keys = self.connection.all(OPERATION, question, read_key).await?;
+        let keys = self.connection.all(OPERATION, question, raw_id).await?;
         if keys.is_empty() {
             return Ok(0);
         }
         let mut these = old;
-        these.insert("_id", doc! { "$in": ids(&keys) });
+        these.insert("_id", doc! { "$in": keys });
         let call = rows.update_many(these, doc! { "$unset": { "dead": "" } });
         let dropped = self.connection.run(OPERATION, call).await?.modified_count;
         // Zero would mean that none is left; these may have been replayed meanwhile.

@@ -82,7 +82,7 @@ impl MongoRepository {
             return missed;
         }
         let keys: Vec<RowKey> = missed.iter().map(|(_, update)| update.key.clone()).collect();
-        let rows: HashMap<RowKey, Row> = match self.rows_by_id(OPERATION, &keys).await {
+        let rows: HashMap<RowKey, Result<Row>> = match self.rows_by_id(OPERATION, &keys).await {
             Ok(rows) => rows,
             Err(error) => {
                 for (place, _) in missed {
@@ -93,7 +93,15 @@ impl MongoRepository {
         };
         let mut again = Vec::new();
         for (place, update) in missed {
-            match why_not(epoch, rows.get(&update.key), &update.effect) {
+            let row = match rows.get(&update.key) {
+                Some(Err(error)) => {
+                    answers[place] = Some(Err(error.clone()));
+                    continue;
+                }
+                Some(Ok(row)) => Some(row),
+                None => None,
+            };
+            match why_not(epoch, row, &update.effect) {
                 Some(why) => answers[place] = Some(Ok(why)),
                 // The row has changed since, so that it would take place now.
                 None => again.push((place, update)),

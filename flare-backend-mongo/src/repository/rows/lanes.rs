@@ -1,10 +1,11 @@
 //! Takes what lanes' owners remember; keeps it under their epochs.
 //!
-//! A record: `{_id: {subscription, shard}, epoch, state (JSON)}`.
+//! A record: `{_id: {subscription, shard}, epoch, state (JSON), needs?}`.
 
 use std::collections::HashSet;
 
-use flare_core::model::{Applied, Epoch, LaneId, LaneState, SubscriptionId};
+use flare_core::model::{Applied, Epoch, LaneId, LaneState, RecordKind, SubscriptionId};
+use flare_core::port::Listing;
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, doc};
 
@@ -21,6 +22,11 @@ fn id(lane: LaneId) -> Bson {
     doc! { "subscription": subscription, "shard": i64::from(lane.shard) }.into()
 }
 
+pub(in crate::repository) fn read_state(record: Record<'_>) -> Result<LaneState> {
+    serde_json::from_str(record.text("state")?)
+        .map_err(|error| record.corrupt("state").source(error))
+}
+
 fn store(epoch: Epoch, mut state: LaneState) -> Result<Update> {
     state.epoch = epoch;
     let text = serde_json::to_string(&state).map_err(|error| {
@@ -28,7 +34,8 @@ fn store(epoch: Epoch, mut state: LaneState) -> Result<Update> {
     })?;
     let epoch = record::count(epoch.get());
     let set = doc! { "$set": { "epoch": &epoch, "state": literal(text) } };
-    let filter = doc! { "_id": id(state.lane), "epoch": { "$lte": epoch } };
+    // Not above ours, whatever else it is: one that is damaged fences nobody off.
+    let filter = doc! { "_id": id(state.lane), "epoch": { "$not": { "$gt": epoch } } };
     Ok(Update { filter, pipeline: vec![set], upsert: true })
 }
 
@@ -104,14 +111,14 @@ impl MongoRepository {
         }
     }
 
-    pub(super) async fn lane_states(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+    pub(super) async fn lane_states(
+        &self,
+        subscription: SubscriptionId,
+    ) -> Result<Listing<LaneState>> {
         let all = ids_after("subscription", record::id(subscription.as_bytes()), "shard", None);
         let question = self.stored.lanes.find(doc! { "_id": all }).sort(doc! { "_id": 1 });
-        self.connection
-            .all("lanes", question, |record| {
-                serde_json::from_str(record.text("state")?)
-                    .map_err(|error| record.corrupt("state").source(error))
-            })
-            .await
+        let read = self.connection.each("lanes", RecordKind::Lane, question, read_state).await?;
+        let total = read.len() as u64;
+        Listing::of_read(read, total)
     }
 }

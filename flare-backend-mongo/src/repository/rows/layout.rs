@@ -37,13 +37,18 @@ fn read_word<T: DeserializeOwned>(record: Record<'_>, field: &str) -> Result<T> 
     serde_json::from_value(word).map_err(|error| record.corrupt(field).source(error))
 }
 
-pub(super) fn read_key(record: Record<'_>) -> Result<RowKey> {
+fn read_key(record: Record<'_>) -> Result<RowKey> {
     let id = record.inner("_id")?;
     let url = DocumentUrl::parse(id.text("url")?).map_err(|_| record.corrupt("_id"))?;
     Ok(RowKey::new(SubscriptionId::from_bytes(id.id("subscription")?), url))
 }
 
-pub(super) fn read_row(record: Record<'_>) -> Result<Row> {
+/// A record's id as it is, to do something to it whatever it looks like.
+pub(super) fn raw_id(record: Record<'_>) -> Result<Bson> {
+    record.any("_id").cloned().ok_or_else(|| record.corrupt("_id"))
+}
+
+pub(in crate::repository) fn read_row(record: Record<'_>) -> Result<Row> {
     let key = read_key(record)?;
     let spread = Spread {
         subscription: key.subscription,

@@ -1,7 +1,7 @@
 //! Takes spreads, outcomes, claims and replays; gives what is pending, due, dead.
 //!
 //! A record: `{_id: {subscription, url}, resource, bucket, wanted, settled?, givenUp?, dead?,
-//! present, generation, attempts, attempted?, due, firstFailure?, since, epoch, claim?}`, and
+//! present, generation, attempts, attempted?, due, firstFailure?, since, epoch, claim?, needs?}`, and
 //! derived from these in the same write: `pending`, true or not there.
 
 mod change;
@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use flare_core::model::{
-    Applied, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneState, ResourceId, Row, RowKey,
-    Spread, SubscriptionId, Timestamp, Version,
+    Applied, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneState, RecordKind, RecordName,
+    ResourceId, Row, RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -31,7 +31,12 @@ use crate::BACKEND;
 use crate::bulk::{Update, Updated};
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record, now};
-use layout::{id, ids, read_key, read_row};
+#[cfg(test)]
+pub(super) use lanes::read_state;
+pub(super) use layout::read_row;
+use layout::{id, ids, raw_id};
+
+const KIND: RecordKind = RecordKind::Row;
 
 impl MongoRepository {
     /// Reads rows by their ids.
@@ -39,10 +44,18 @@ impl MongoRepository {
         &self,
         operation: &'static str,
         keys: &[RowKey],
-    ) -> Result<HashMap<RowKey, Row>> {
+    ) -> Result<HashMap<RowKey, Result<Row>>> {
         let question = self.stored.rows.find(doc! { "_id": { "$in": ids(keys) } });
-        let rows = self.connection.all(operation, question, read_row).await?;
-        Ok(rows.into_iter().map(|row| (row.key.clone(), row)).collect())
+        let rows = self.connection.each(operation, KIND, question, read_row).await?;
+        // One that cannot be read was found by its key, so it has one.
+        let key = |read: Result<Row>| match read {
+            Ok(row) => Ok((row.key.clone(), Ok(row))),
+            Err(error) => match error.unreadable().map(|it| &it.record) {
+                Some(RecordName::Row(key)) => Ok((key.clone(), Err(error))),
+                _ => Err(error),
+            },
+        };
+        rows.into_iter().map(key).collect()
     }
 }
 
@@ -99,7 +112,7 @@ impl RowStore for MongoRepository {
 
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
         let found = self.rows_by_id("rows", &keys).await?;
-        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+        keys.iter().map(|key| found.get(key).cloned().transpose()).collect()
     }
 
     async fn rows_of(
@@ -107,15 +120,18 @@ impl RowStore for MongoRepository {
         documents: Vec<DocumentKey>,
         after: Option<RowKey>,
         most: usize,
-    ) -> Result<Vec<Row>> {
+    ) -> Result<Listing<Row>> {
         const OPERATION: &str = "rows_of";
         let these = of_documents(documents, after.as_ref());
         if these.is_empty() || most == 0 {
-            return Ok(Vec::new());
+            return Ok(Listing::new(Vec::new(), 0));
         }
         let question = self.stored.rows.find(doc! { "$or": these });
         let question = question.sort(doc! { "_id.url": 1, "_id.subscription": 1 });
-        self.connection.all(OPERATION, question.limit(limit(most)), read_row).await
+        let question = question.limit(limit(most));
+        let read = self.connection.each(OPERATION, KIND, question, read_row).await?;
+        let total = read.len() as u64;
+        Listing::of_read(read, total)
     }
 
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row> {
@@ -131,19 +147,13 @@ impl RowStore for MongoRepository {
             pending.insert("due", doc! { "$lte": record::time(time) });
         }
         let rows = &self.stored.rows;
-        let question = async move {
+        let question = move |passed: u64, most: usize| {
             // All of it with the first answer, as far as it fits.
-            let first = u32::try_from(query.limit).unwrap_or(u32::MAX).max(1);
-            rows.find(pending)
-                .sort(doc! { "due": 1 })
-                .limit(limit(query.limit))
-                .batch_size(first)
-                .await
+            let first = u32::try_from(most).unwrap_or(u32::MAX).max(1);
+            let due = rows.find(pending.clone()).sort(doc! { "due": 1 });
+            due.skip(passed).limit(limit(most)).batch_size(first)
         };
-        if query.limit == 0 {
-            return Box::pin(futures::stream::empty());
-        }
-        self.connection.scan("pending_rows", question, read_row)
+        self.connection.first("pending_rows", KIND, query.limit, question, read_row)
     }
 
     async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending> {
@@ -163,7 +173,9 @@ impl RowStore for MongoRepository {
         let question = self.stored.rows.aggregate(pipeline);
         let sums = self.connection.all(OPERATION, question, |record| {
             let count = record.small("count")?;
-            Ok(Pending::new(count, record.time_if_any("since")?, record.time_if_any("due")?))
+            // A time of a row that is damaged may be anything.
+            let time = |field| record.time_if_any(field).ok().flatten();
+            Ok(Pending::new(count, time("since"), time("due")))
         });
         Ok(sums.await?.pop().unwrap_or_default())
     }
@@ -189,12 +201,12 @@ impl RowStore for MongoRepository {
             "$expr": { "$gt": ["$due", now()] },
         };
         let question = rows.find(later.clone()).projection(doc! { "_id": 1 }).limit(limit(most));
-        let keys = self.connection.all(OPERATION, question, read_key).await?;
+        let keys = self.connection.all(OPERATION, question, raw_id).await?;
         if keys.is_empty() {
             return Ok(0);
         }
         let mut these = later;
-        these.insert("_id", doc! { "$in": ids(&keys) });
+        these.insert("_id", doc! { "$in": keys });
         let call = rows.update_many(these, vec![doc! { "$set": { "due": now() } }]);
         let expedited = self.connection.run(OPERATION, call).await?.modified_count;
         // Zero would mean that none is left; these may have become due by themselves.
@@ -226,11 +238,11 @@ impl RowStore for MongoRepository {
         let range = ids_after("subscription", record::id(subscription.as_bytes()), "url", None);
         let rows = &self.stored.rows;
         let some = rows.find(doc! { "_id": range }).projection(doc! { "_id": 1 });
-        let keys = self.connection.all(OPERATION, some.limit(limit(most)), read_key).await?;
+        let keys = self.connection.all(OPERATION, some.limit(limit(most)), raw_id).await?;
         if keys.is_empty() {
             return Ok(0);
         }
-        let call = rows.delete_many(doc! { "_id": { "$in": ids(&keys) } });
+        let call = rows.delete_many(doc! { "_id": { "$in": keys } });
         let removed = self.connection.run(OPERATION, call).await?.deleted_count;
         // Zero would mean that none is left; somebody else may have removed them all.
         Ok(removed.max(1))
@@ -247,7 +259,7 @@ impl RowStore for MongoRepository {
         self.store_lane_states(epoch, lanes).await
     }
 
-    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>> {
         self.lane_states(subscription).await
     }
 }

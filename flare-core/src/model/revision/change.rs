@@ -164,9 +164,9 @@ fn scaled(number: i64, nanos: i64) -> Result<i64, Invalid> {
     })
 }
 
-/// A change as JSON has it.
+/// A change as JSON has it. What is stored may have been written by a newer version, so fields that
+/// are not known are left aside; a resource is never written again, so they stay.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Wire {
     field: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

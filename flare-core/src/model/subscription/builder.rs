@@ -17,6 +17,7 @@ use super::spec::SubscriptionSpec;
 use super::status_codes::StatusCodes;
 use super::url::UrlTemplate;
 use crate::model::json::Json;
+use crate::model::kept::KeptFields;
 use crate::model::{Action, Invalid};
 
 /// Puts a [`SubscriptionSpec`] together.
@@ -225,6 +226,7 @@ impl SubscriptionBuilder {
             signing: self.signing,
             mode: self.mode,
             backfill: self.backfill,
+            kept: KeptFields::default(),
         })
     }
 

@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::signing::{Signing, SigningChange};
 use super::spec::SubscriptionSpec;
 use crate::model::Invalid;
-use crate::model::json::{Json, Kind};
+use crate::model::json::{Aside, Json, Kind};
 
 /// The longest path of a field in a refusal.
 const MAX_FIELD_CHARS: usize = 256;
@@ -64,16 +64,26 @@ impl SubscriptionInput {
     }
 
     /// The subscription that takes the place of `old`: what is not given is the default again,
-    /// not what `old` had, except the secrets, and headers that are sent back
-    /// [masked](super::MASK) as a read showed them.
+    /// not what `old` had, except the secrets, headers that are sent back [masked](super::MASK) as a
+    /// read showed them, and what only a newer version knows.
     pub fn replace(self, old: &SubscriptionSpec) -> SubscriptionSpec {
         let signing = match self.signing {
             SigningChange::Set(signing) => Some(signing),
             SigningChange::Keep => old.signing.clone(),
             SigningChange::Remove => None,
         };
+        // What a newer version stored with it nobody could have sent to this one.
+        let kept = old.kept.clone();
         let endpoint = self.spec.endpoint.clone().unmasked(&old.endpoint);
-        SubscriptionSpec { endpoint, signing, ..self.spec }
+        SubscriptionSpec { endpoint, signing, kept, ..self.spec }
+    }
+
+    /// Reads the stored form: fields that this version does not know are kept.
+    pub(crate) fn read_stored(json: Json<'_>) -> Result<Self, Invalid> {
+        let aside = Aside::default();
+        let mut input = Self::read(json.putting(&aside))?;
+        input.spec.kept = aside.into_kept();
+        Ok(input)
     }
 
     pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
@@ -85,7 +95,7 @@ impl SubscriptionInput {
             None => SigningChange::Keep,
             Some(signing) if signing.kind() == Kind::Null => SigningChange::Remove,
             Some(signing) => {
-                SigningChange::Set(Signing::read(signing).map_err(|e| e.within("signing"))?)
+                SigningChange::Set(fields.within("signing", signing, Signing::read)?)
             }
         };
         let mut draft = SubscriptionBuilder::default();

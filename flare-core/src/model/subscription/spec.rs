@@ -17,6 +17,7 @@ use super::mode::Mode;
 use super::signing::Signing;
 use super::stored::{Form, Stored};
 use crate::model::json::Json;
+use crate::model::kept::KeptFields;
 use crate::model::{Action, Invalid, Template};
 
 /// The placeholder that every template may use.
@@ -25,8 +26,10 @@ const REVISION: &str = "revision";
 /// A client's wish to be told: where, what, and under which policy. Always valid.
 ///
 /// `Serialize` gives what a read shows: every default written out, of the secrets their number
-/// only, and of headers that look like credentials [a mask](super::MASK). [`stored`](Self::stored) gives the form to keep, which `Deserialize` and
-/// [`from_json`](Self::from_json) take. Both need serde_json and its text: `data` keeps numbers
+/// only, and of headers that look like credentials [a mask](super::MASK). [`stored`](Self::stored)
+/// gives the form to keep, which `Deserialize` and [`from_json`](Self::from_json) take;
+/// `Deserialize` keeps fields that only a newer version knows, for the stored form alone. Both need
+/// serde_json and its text: `data` keeps numbers
 /// exactly as they were written, which other formats cannot, nor can a flattened field read back.
 ///
 /// ```
@@ -53,6 +56,8 @@ pub struct SubscriptionSpec {
     pub(crate) signing: Option<Signing>,
     pub(crate) mode: Mode,
     pub(crate) backfill: bool,
+    /// What a newer version stored with it.
+    pub(crate) kept: KeptFields,
 }
 
 impl SubscriptionSpec {
@@ -195,7 +200,7 @@ impl Serialize for SubscriptionSpec {
 impl<'de> Deserialize<'de> for SubscriptionSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let input = SubscriptionInput::read(Json::of(&raw)).map_err(D::Error::custom)?;
+        let input = SubscriptionInput::read_stored(Json::of(&raw)).map_err(D::Error::custom)?;
         Ok(input.create())
     }
 }

@@ -19,6 +19,10 @@ pub enum SubscriptionStatus {
     Suspended,
     /// On its way out, and no longer there for readers.
     Deleting,
+    /// This version cannot read it, so it sends nothing for it. Never stored: a node that can read it
+    /// shows where it stands.
+    #[serde(skip_deserializing)]
+    Unreadable,
 }
 
 impl SubscriptionStatus {
@@ -30,6 +34,7 @@ impl SubscriptionStatus {
             Self::Paused => "paused",
             Self::Suspended => "suspended",
             Self::Deleting => "deleting",
+            Self::Unreadable => "unreadable",
         }
     }
 }

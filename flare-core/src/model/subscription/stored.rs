@@ -1,6 +1,7 @@
 //! Takes a subscription; gives its two JSON forms, the one to show and the one to keep.
 //! They differ in what is secret only: signing secrets, and headers that are credentials.
 
+use serde::ser::Error;
 use serde::{Serialize, Serializer};
 
 use super::content::ContentOptions;
@@ -28,7 +29,12 @@ pub struct Stored<'a>(pub(crate) &'a SubscriptionSpec);
 impl Serialize for Stored<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let endpoint = ExposedEndpoint(&self.0.endpoint);
-        Form::new(self.0, endpoint, self.0.signing.as_ref().map(Exposed)).serialize(serializer)
+        let form = Form::new(self.0, endpoint, self.0.signing.as_ref().map(Exposed));
+        if self.0.kept.is_empty() {
+            return form.serialize(serializer);
+        }
+        let known = serde_json::to_string(&form).map_err(S::Error::custom)?;
+        self.0.kept.put_back(&known).map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 

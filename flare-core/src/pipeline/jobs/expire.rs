@@ -7,13 +7,14 @@ mod cursor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::StreamExt;
 
 use self::cursor::{Cursor, Pass};
 use super::held::{Ended, Held, Next, TURN};
 use crate::error::Result;
-use crate::model::{DocumentKey, RowKey, Version};
-use crate::port::{DocumentHead, RowRemoval, Scan};
+use crate::model::{DocumentKey, RecordName, Row, RowKey, Version};
+use crate::pipeline::context::Context;
+use crate::port::{DocumentHead, Listing, RowRemoval, Scan};
 
 /// What the job that does this works on; there is one.
 pub(super) const SUBJECT: &str = "retention";
@@ -38,8 +39,9 @@ pub(super) async fn expire(held: &mut Held<'_>) -> Result<Next, Ended> {
             Cursor::first(held.now() - settings.tombstone_retention)
         }
     };
-    let scan = held.context().repository.tombstones(cursor.after, cursor.until);
-    let mut pages = Pages { scan, ahead: None };
+    let context = held.context();
+    let scan = context.repository.tombstones(cursor.after, cursor.until);
+    let mut pages = Pages { context, scan, ahead: None };
     let mut left = TURN;
     loop {
         let page = pages.next().await?;
@@ -81,6 +83,7 @@ fn end_of(cursor: &Cursor, held: &Held<'_>) -> Next {
 
 /// Tombstones, earliest first.
 struct Pages<'a> {
+    context: &'a Context,
     scan: Scan<'a, DocumentHead>,
     /// Read already, and of the next page.
     ahead: Option<DocumentHead>,
@@ -90,7 +93,8 @@ impl Pages<'_> {
     /// The next ones, and all that are as old as the last of them.
     async fn next(&mut self) -> Result<Vec<DocumentHead>> {
         let mut page: Vec<DocumentHead> = self.ahead.take().into_iter().collect();
-        while let Some(next) = self.scan.try_next().await? {
+        while let Some(next) = self.scan.next().await {
+            let Some(next) = self.context.if_readable(next)? else { continue };
             let as_old = page.last().is_some_and(|last| last.updated_at == next.updated_at);
             if page.len() >= PAGE && !as_old {
                 self.ahead = Some(next);
@@ -120,8 +124,8 @@ async fn clear_rows(
         let keys: Vec<DocumentKey> = tombstones.iter().map(|it| it.key.clone()).collect();
         loop {
             let rows = context.repository.rows_of(keys.clone(), after.clone(), limit).await?;
-            let last = rows.last().map(|row| row.key.clone()).filter(|_| rows.len() == limit);
-            let old = rows.into_iter().filter_map(|row| {
+            let last = last_of(context, &rows).filter(|_| rows.total >= limit as u64);
+            let old = rows.items.into_iter().filter_map(|row| {
                 let version = versions.get(&row.document)?;
                 Some((row.key, *version))
             });
@@ -142,6 +146,17 @@ async fn clear_rows(
     Ok(None)
 }
 
+/// The last of some rows, in their order, whether it can be read or not.
+fn last_of(context: &Context, rows: &Listing<Row>) -> Option<RowKey> {
+    rows.unreadable.iter().for_each(|row| context.note_unreadable(row));
+    let unreadable = rows.unreadable.iter().filter_map(|row| match &row.record {
+        RecordName::Row(key) => Some(key),
+        _ => None,
+    });
+    let all = rows.items.iter().map(|row| &row.key).chain(unreadable);
+    all.max_by_key(|key| (&key.url, key.subscription)).cloned()
+}
+
 /// Removes those of these tombstones that have no row at all.
 async fn remove_bare(
     held: &mut Held<'_>,
@@ -155,13 +170,19 @@ async fn remove_bare(
         loop {
             let rows = context.repository.rows_of(bare.iter().cloned().collect(), None, limit);
             let rows = rows.await?;
-            for row in &rows {
+            for row in &rows.items {
                 bare.remove(&row.document);
+            }
+            for row in &rows.unreadable {
+                // It may have something left to tell.
+                if let RecordName::Row(row) = &row.record {
+                    bare.retain(|document| document.url != row.url);
+                }
             }
             held.keep().await?;
             *left = left.saturating_sub(1);
             // A full answer may be about the first of them alone.
-            if rows.len() < limit {
+            if rows.total < limit as u64 {
                 break;
             }
         }

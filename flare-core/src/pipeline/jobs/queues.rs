@@ -87,7 +87,7 @@ async fn lanes_of(context: &Context, id: SubscriptionId) -> Result<Option<u16>> 
     if context.settings.placement != Placement::Isolated {
         return Ok(None);
     }
-    let found = context.repository.subscription(id).await?;
+    let found = context.if_readable(context.repository.subscription(id).await)?.flatten();
     // The queues of one that is deleting go with it.
     let found = found.filter(|found| found.status != SubscriptionStatus::Deleting);
     Ok(found.map(|found| found.spec.delivery().lanes()))
@@ -99,7 +99,7 @@ async fn had(held: &Held<'_>, id: SubscriptionId) -> Result<u16> {
     let cursor = held.job().cursor.as_deref().unwrap_or_default();
     let told = cursor.trim_end_matches(AGAIN).parse().unwrap_or(0);
     let states = held.context().repository.lanes(id).await?;
-    let remembered = states.iter().map(|state| state.lane.shard.saturating_add(1)).max();
+    let remembered = states.items.iter().map(|state| state.lane.shard.saturating_add(1)).max();
     Ok(remembered.unwrap_or(0).max(told))
 }
 

@@ -2,16 +2,29 @@
 //! began it backed out. Twice over its documents: a put that was under way may have stored one.
 
 use super::held::{Ended, Held, Next};
-use crate::model::{ResourceId, ResourceState};
+use crate::error::Error;
+use crate::model::{RecordName, ResourceId, ResourceState};
 use crate::pipeline::close::{Closed, conclude};
-use crate::pipeline::retire::retire;
+use crate::pipeline::retire::{discard, retire};
 use crate::port::Page;
 
 /// Has a turn at removing a resource.
 pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
     let id: ResourceId = held.subject()?;
     let repository = &held.context().repository;
-    match repository.resource(id).await?.map(|found| found.state) {
+    let state = match repository.resource(id).await {
+        Ok(found) => found.map(|found| found.state),
+        Err(error) => match error.unreadable() {
+            Some(unreadable) if unreadable.deleted => Some(ResourceState::Deleted),
+            // Active or deleting: only of the latter anything can be concluded.
+            Some(_) => match conclude(held.context(), id).await? {
+                Closed::Deleted => Some(ResourceState::Deleted),
+                Closed::InUse(_) | Closed::Elsewhere => return Ok(Next::Done),
+            },
+            None => return Err(error.into()),
+        },
+    };
+    match state {
         // Whoever wanted it deleted found subscriptions.
         Some(ResourceState::Active) => return Ok(Next::Done),
         Some(ResourceState::Deleting) => match conclude(held.context(), id).await? {
@@ -39,11 +52,18 @@ async fn evict(held: &mut Held<'_>, id: ResourceId) -> Result<(), Ended> {
     let page = Page::new(u32::try_from(context.batch_limit()).unwrap_or(u32::MAX), 0);
     loop {
         let found = context.repository.list_subscriptions(id, page).await?;
-        if found.items.is_empty() {
+        if found.items.is_empty() && found.unreadable.is_empty() {
             return Ok(());
         }
         for subscription in found.items {
             retire(context, subscription).await?;
+        }
+        for unreadable in found.unreadable {
+            match unreadable.record {
+                RecordName::Subscription(id) => discard(context, id).await?,
+                // Without a name nothing can be done to it.
+                _ => return Err(Error::of_record("evict", unreadable).into()),
+            };
         }
         held.keep().await?;
     }

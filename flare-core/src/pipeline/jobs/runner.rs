@@ -86,7 +86,8 @@ impl<'a> Runner<'a> {
         let now = standing.store_time(self.context.now());
         self.recur().await?;
         let mut moved = false;
-        let due = self.context.repository.due_jobs(now, DUE).await?;
+        let due = self.context.repository.due_jobs(now, DUE);
+        let due = self.context.all_readable(due).await?;
         // Reconciling has a loop of its own, so that no long job keeps a lost change waiting.
         for job in due.into_iter().filter(|job| job.kind != JobKind::Reconcile) {
             moved |= self.work(job).await?;

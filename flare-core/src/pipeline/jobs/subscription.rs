@@ -16,15 +16,23 @@ const STILL_WORKED: Duration = Duration::from_secs(5);
 pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
     let id: SubscriptionId = held.subject()?;
     let repository = &held.context().repository;
-    let found = repository.subscription(id).await?;
-    if found.as_ref().is_some_and(|found| found.status != SubscriptionStatus::Deleting) {
+    let found = repository.subscription(id).await;
+    let deleted = match &found {
+        Ok(found) => found.as_ref().is_none_or(|it| it.status == SubscriptionStatus::Deleting),
+        // That it is deleted can be read of most that cannot be read.
+        Err(error) => match error.unreadable() {
+            Some(unreadable) => unreadable.deleted,
+            None => return Err(error.clone().into()),
+        },
+    };
+    if !deleted {
         // Nobody deleted it: what is in use is never removed, whoever asked.
         return Ok(Next::Done);
     }
     if !held.drain(|limit| repository.remove_rows(id, limit)).await? {
         return Ok(Next::GoOn);
     }
-    if found.is_some_and(|found| found.moving_from.is_some()) {
+    if found.ok().flatten().is_some_and(|found| found.moving_from.is_some()) {
         // A lane that works stores its state, and has its queue made again if it is missing.
         return Ok(Next::Later { cursor: None, after: STILL_WORKED });
     }

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::TryStreamExt;
-
 use super::Lane;
 use super::content::Reserved;
 use crate::error::Result;
 use crate::model::{
-    BucketRange, Document, DocumentKey, DocumentUrl, Row, Subscription, Timestamp, Version,
+    BucketRange, Document, DocumentKey, DocumentUrl, Row, RowEffect, Subscription, Timestamp,
+    Version,
 };
-use crate::port::PendingQuery;
+use crate::pipeline::batch::batches;
+use crate::port::{PendingQuery, RowUpdate};
 
 /// Documents being worked on, each with the newest version it was seen to want meanwhile.
 pub(super) type Busy = HashMap<DocumentUrl, Option<Version>>;
@@ -45,7 +45,7 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     let wanted = (busy.len() + room.documents).min(most);
     let query = PendingQuery::new(lane.id.subscription, wanted)
         .buckets(BucketRange::of_lane(lane.id.shard, lanes));
-    let rows: Vec<Row> = repository.pending_rows(query).try_collect().await?;
+    let rows: Vec<Row> = lane.context.all_readable(repository.pending_rows(query)).await?;
     let now = lane.term.store_time(lane.context.now());
 
     let mut load = Load { more: rows.len() == wanted, ..Load::default() };
@@ -70,7 +70,12 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     load.more |= documents.len() < due.len();
     let generation = lane.subscription.generation;
     let mut reread = due.iter().any(|row| row.generation > generation);
+    let mut unreadable = Vec::new();
     for (row, document) in due.into_iter().zip(documents) {
+        let Ok(document) = document else {
+            unreadable.push(row);
+            continue;
+        };
         match document {
             Some(document) if document.version >= row.wanted => {
                 // Accepted, perhaps, after a pause this lane has not heard of yet.
@@ -86,8 +91,11 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
             _ => load.behind = true,
         }
     }
+    put_off(&lane, unreadable).await?;
     if reread {
-        let subscription = repository.subscription(lane.id.subscription).await?;
+        let subscription = repository.subscription(lane.id.subscription).await;
+        // One that cannot be read any more is as good as gone: nothing is sent for it.
+        let subscription = lane.context.if_readable(subscription)?.flatten();
         load.reread = Some(subscription.map(Arc::new));
     }
     Ok(load)
@@ -99,14 +107,18 @@ async fn read(
     mut keys: &[DocumentKey],
     room: &Reserved,
     load: &mut Load,
-) -> Result<Vec<Option<Document>>> {
+) -> Result<Vec<Result<Option<Document>>>> {
     let mut reading = room.reading();
     let mut documents = Vec::with_capacity(keys.len().min(room.documents));
     while !keys.is_empty() && reading.next() > 0 {
         let count = reading.next().min(lane.context.batch_limit()).min(keys.len());
         let (next, rest) = keys.split_at(count);
-        let read = lane.context.repository.documents(next.to_vec()).await?;
-        reading.read(read.iter().map(|document| document.as_ref().map_or(0, size)));
+        let ask = |keys| lane.context.repository.documents(keys);
+        let read = lane.context.each_readable(next.to_vec(), ask).await?;
+        let found = |read: &Result<Option<Document>>| {
+            read.as_ref().ok().and_then(Option::as_ref).map_or(0, size)
+        };
+        reading.read(read.iter().map(found));
         documents.extend(read);
         keys = rest;
     }
@@ -117,4 +129,27 @@ async fn read(
 /// Bytes of a document's content.
 pub(super) fn size(document: &Document) -> usize {
     document.content.as_ref().map_or(0, |content| content.as_bytes().len())
+}
+
+/// Lets rows wait whose documents cannot be read, so that they take no place of others. It is no
+/// fault of the client's: no attempt is used up.
+async fn put_off(lane: &Lane, rows: Vec<Row>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (context, tenure) = (&lane.context, &lane.term.tenure);
+    let due = lane.term.store_time(context.now()) + context.settings.rederive_every;
+    let update = |row: Row| {
+        let present = tenure.holding(row.present, row.epoch, row.since);
+        let Row { attempts, first_failure, .. } = row;
+        let version = row.attempted.unwrap_or(row.wanted);
+        let effect = RowEffect::Retry { version, present, attempts, due, first_failure };
+        RowUpdate { key: row.key, effect }
+    };
+    for updates in batches(context.batch_limit(), rows.into_iter().map(update)) {
+        for applied in lane.groups.rows.store(updates).await {
+            applied?;
+        }
+    }
+    Ok(())
 }

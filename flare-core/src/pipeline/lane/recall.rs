@@ -2,14 +2,15 @@
 //! subscription that begin together read that once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tracing::warn;
 
 use super::Lane;
 use super::ledger::Ledger;
-use crate::error::Result;
-use crate::model::{LaneId, LaneState};
+use crate::error::{Error, Result};
+use crate::model::{LaneId, LaneState, Unreadable};
 use crate::pipeline::health::Health;
 use crate::pipeline::stage::{chain, pause_after};
 
@@ -18,10 +19,19 @@ use crate::pipeline::stage::{chain, pause_after};
 pub(crate) struct FormerLanes(Arc<OnceCell<Vec<LaneState>>>);
 
 impl FormerLanes {
-    /// The states as they were when the first lane asked; an error is of that one alone.
+    /// The states as they were when the first lane asked; an error is of that one alone. So is one
+    /// that a newer version wrote, for whoever sends must know what it keeps there. One that is
+    /// damaged is forgotten: counting starts anew.
     async fn read(&self, lane: &Lane) -> Result<&[LaneState]> {
-        let states = self.0.get_or_try_init(|| lane.context.repository.lanes(lane.id.subscription));
-        states.await.map(Vec::as_slice)
+        let read = async || {
+            let states = lane.context.repository.lanes(lane.id.subscription).await?;
+            states.unreadable.iter().for_each(|it| lane.context.note_unreadable(it));
+            match states.unreadable.into_iter().find(Unreadable::is_newer) {
+                Some(newer) => Err(Error::of_record("recall", newer)),
+                None => Ok(states.items),
+            }
+        };
+        self.0.get_or_try_init(read).await.map(Vec::as_slice)
     }
 }
 
@@ -37,19 +47,27 @@ pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Ledger> {
                 let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), states);
                 return Some(Ledger::new(Health::recall(own, lane.subscription.resumed_at)));
             }
+            // It was said that it cannot be read.
+            Err(error) if error.unreadable().is_some() => {
+                wait(lane, context.settings.rederive_every).await;
+            }
             Err(error) => {
                 failures += 1;
                 warn!(error = %chain(&error), "could not read the lane's state, will retry");
-                tokio::select! {
-                    biased;
-                    () = context.sleep(context.jittered(pause_after(failures))) => {}
-                    // A wish to stop, perhaps.
-                    () = lane.wake.notified() => {}
-                }
+                wait(lane, pause_after(failures)).await;
             }
         }
     }
     None
+}
+
+async fn wait(lane: &Lane, pause: Duration) {
+    tokio::select! {
+        biased;
+        () = lane.context.sleep(lane.context.jittered(pause)) => {}
+        // A wish to stop, perhaps.
+        () = lane.wake.notified() => {}
+    }
 }
 
 /// The state a lane begins with: its own; if it had other documents before, or is new, then with how

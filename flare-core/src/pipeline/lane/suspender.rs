@@ -72,7 +72,7 @@ async fn suspend(
         && lane.subscription.spec.delivery().lanes() > 1
     {
         let lanes = context.repository.lanes(id).await?;
-        if lanes.iter().any(|lane| lane.last_success_at > Some(since)) {
+        if lanes.items.iter().any(|lane| lane.last_success_at > Some(since)) {
             return Ok(Suspended::NotNeeded);
         }
     }

@@ -10,7 +10,9 @@ use futures::future::BoxFuture;
 
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Epoch, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{
+    Epoch, RecordName, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+};
 use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
@@ -65,7 +67,7 @@ impl Reader {
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
-        Read::One(Looked { id, found })
+        Read::One(Looked { id, found: self.without_unreadable(found).await })
     }
 
     /// Reads the next subscriptions after one of them; gives those of some slots.
@@ -73,23 +75,55 @@ impl Reader {
         let mut resources = HashMap::new();
         let mut looked = Vec::new();
         let mut last = after;
-        let mut all = self.context.repository.scan_subscriptions(after).take(PAGE);
+        let mut all = self.context.repository.scan_subscriptions(after);
+        // Those that have no name take no place in a page: the next one could not begin after them.
         let mut seen = 0;
-        while let Some(subscription) = all.next().await {
-            let subscription = match subscription {
-                Ok(subscription) => subscription,
-                Err(error) => return Read::Page { looked, after: last, stopped: Some(error) },
+        while seen < PAGE
+            && let Some(read) = all.next().await
+        {
+            let (id, found) = match read {
+                Ok(subscription) => {
+                    (seen, last) = (seen + 1, Some(subscription.id));
+                    let its = [Some(self.context.slot_of(&subscription)), subscription.moving_from];
+                    if !its.into_iter().flatten().any(|slot| slots.contains(slot)) {
+                        continue;
+                    }
+                    (subscription.id, self.look_at(subscription, &mut resources).await)
+                }
+                Err(error) => match error.unreadable().map(|unreadable| &unreadable.record) {
+                    Some(RecordName::Subscription(id)) => {
+                        (seen, last) = (seen + 1, Some(*id));
+                        (*id, Err(error))
+                    }
+                    Some(_) => {
+                        error
+                            .unreadable()
+                            .into_iter()
+                            .for_each(|it| self.context.note_unreadable(it));
+                        continue;
+                    }
+                    None => return Read::Page { looked, after: last, stopped: Some(error) },
+                },
             };
-            (seen, last) = (seen + 1, Some(subscription.id));
-            let its = [Some(self.context.slot_of(&subscription)), subscription.moving_from];
-            if its.into_iter().flatten().any(|slot| slots.contains(slot)) {
-                let id = subscription.id;
-                let found = self.look_at(subscription, &mut resources).await;
-                looked.push(Looked { id, found });
-            }
+            looked.push(Looked { id, found: self.without_unreadable(found).await });
         }
         let after = last.filter(|_| seen == PAGE);
         Read::Page { looked, after, stopped: None }
+    }
+
+    /// What was found, where a record that cannot be read is as good as none: nothing is sent for
+    /// that subscription by this node, and lanes it had end. The next sweep looks again.
+    async fn without_unreadable(&self, found: Result<Option<Found>>) -> Result<Option<Found>> {
+        let Err(error) = &found else { return found };
+        let Some(unreadable) = error.unreadable() else { return found };
+        self.context.note_unreadable(unreadable);
+        if let RecordName::Subscription(id) = unreadable.record
+            && unreadable.deleted
+        {
+            // Whoever marked it may have died before asking for this.
+            remove_later(&self.context, id).await?;
+        }
+        Ok(None)
     }
 
     /// Does for a subscription what somebody left undone, and reads what its lanes need.
@@ -103,7 +137,7 @@ impl Reader {
         };
         if subscription.status == SubscriptionStatus::Deleting {
             // Whoever marked it may have died before asking for this.
-            remove_later(&self.context, &subscription).await?;
+            remove_later(&self.context, subscription.id).await?;
         }
         let active = subscription.status == SubscriptionStatus::Active;
         let (mut resource, mut drawn) = (None, None);

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
+use crate::port::Scan;
 
 /// Keeps stored jobs.
 ///
@@ -24,7 +25,7 @@ pub trait JobStore: fmt::Debug + Send + Sync + 'static {
     async fn insert_job(&self, job: Job) -> Result<bool>;
 
     /// Reads jobs that are due.
-    async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>>;
+    fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Scan<'_, Job>;
 
     /// Reads the job of a kind and subject.
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>>;

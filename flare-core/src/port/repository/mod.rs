@@ -35,6 +35,31 @@ pub use subscriptions::{Member, Replaced, SubscriptionStore};
 ///   backwards. `since`, `updated_at` and "due now" are store time.
 /// - Backends may keep booleans derived from versions (`pending`, `undispatched`) for their
 ///   indexes, recomputed in the same write, never set by hand.
+///
+/// # Contract: what cannot be read
+/// A newer version on the same store may have written what this one does not know, and anything may
+/// be damaged. A record says which format a worker must know, if it is not the first one; see
+/// [`RECORD_FORMAT`](crate::model::RECORD_FORMAT).
+/// - **RU1** Records are read one by one. One that is damaged, or needs a newer format, is never
+///   given with less in it than it has: reading it is an error with
+///   [`Error::unreadable`](crate::Error::unreadable), which names it. A batch that is read by keys
+///   fails with it, and answers when it is asked without it. Fields that are not known are no
+///   reason for that.
+/// - **RU2** A scan gives it as one error and goes on; any other error ends the scan. It takes none
+///   of the places of a limited scan: that gives as many as can be read.
+/// - **RU3** A list gives it apart, in [`Listing::unreadable`](crate::port::Listing::unreadable): it
+///   keeps its place, so limit, offset and total count it. So do the states of lanes.
+/// - **RU4** `match_resources` fails for URLs of whose answer it would be the first, and leaves it
+///   out of all others.
+/// - **RU5** `members` gives a subscription that cannot be read all the same, with what can be read
+///   of it: its rows are made, for whoever can.
+/// - **RU6** `discard_subscription` marks it as deleting, without reading it; `move_resource` and
+///   all that removes (resources, subscriptions, documents, rows) work on it as on any other.
+/// - **RU7** Every write keeps the fields it does not know.
+/// - **RU8** A job that is damaged does not hold its kind and subject: another one takes its place.
+///   One that needs a newer format does.
+/// - **RU9** A put or delete of a document that needs a newer format fails with that and changes
+///   nothing; one of a damaged document takes place or fails, and either way no other is held up.
 pub trait Repository:
     ResourceStore + SubscriptionStore + DocumentStore + RowStore + JobStore
 {

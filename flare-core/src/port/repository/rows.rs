@@ -61,13 +61,14 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// Reads rows.
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>>;
 
-    /// Reads the rows of documents, of all subscriptions; fewer than `limit` are the last.
+    /// Reads the rows of documents, of all subscriptions; the total is of these, and fewer than `limit`
+    /// are the last.
     async fn rows_of(
         &self,
         documents: Vec<DocumentKey>,
         after: Option<RowKey>,
         limit: usize,
-    ) -> Result<Vec<Row>>;
+    ) -> Result<Listing<Row>>;
 
     /// Reads what is pending.
     fn pending_rows(&self, query: PendingQuery) -> Scan<'_, Row>;
@@ -112,8 +113,8 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// Stores the states of lanes, fenced; one answer per lane.
     async fn store_lanes(&self, epoch: Epoch, lanes: Vec<LaneState>) -> Vec<Result<Applied>>;
 
-    /// Reads the states of a subscription's lanes.
-    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>>;
+    /// Reads the states of a subscription's lanes, all of them.
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>>;
 }
 
 /// An epoch and the store's time at which it was drawn.

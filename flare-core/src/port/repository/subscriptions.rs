@@ -70,6 +70,12 @@ pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
         subscription: Subscription,
     ) -> Result<Replaced>;
 
+    /// Marks a subscription as deleting whatever its record holds, as a replacement would: it keeps
+    /// its seat, frees its urls, and its generation rises. Tells whether it was there to be marked.
+    ///
+    /// For one that cannot be read, and so cannot be replaced (RU6).
+    async fn discard_subscription(&self, id: SubscriptionId) -> Result<bool>;
+
     /// Forgets a subscription.
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()>;
 }

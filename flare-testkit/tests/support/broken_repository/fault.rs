@@ -70,4 +70,13 @@ faults! {
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;
     "rj4": FinishedJobsStay;
     "rj5": FindsOnlyDueJobs;
+    "ru1": UnreadableRowsAreMissing;
+    "ru2": ScanEndsAtUnreadable, UnreadableTakesAPlace;
+    "ru3": ListFailsWithUnreadable;
+    "ru4": UnreadableMatchesNothing;
+    "ru5": UnreadableIsNoMember;
+    "ru6": DiscardReadsFirst;
+    "ru7": ReplacementInsertsAnew;
+    "ru8": DamagedJobsHoldTheirPlace;
+    "ru9": NewerDocumentsAreAnswered;
 }

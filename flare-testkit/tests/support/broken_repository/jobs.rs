@@ -3,27 +3,36 @@
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
-use flare_core::port::JobStore;
+use flare_core::port::{JobStore, Scan};
+use futures::{StreamExt, TryStreamExt};
 
-use super::{BrokenRepository, Fault, one_more};
+use super::{BrokenRepository, Fault, changed, one_more};
 
 #[async_trait]
 impl JobStore for BrokenRepository {
     async fn insert_job(&self, job: Job) -> Result<bool> {
+        if self.has(Fault::DamagedJobsHoldTheirPlace) {
+            let jobs: Vec<_> = self.inner.due_jobs(Timestamp::MAX, 1_000).collect().await;
+            let held = jobs.iter().any(|read| read.is_err());
+            if held && !job.subject.is_empty() {
+                return Ok(false);
+            }
+        }
         let stored = self.inner.insert_job(job).await?;
         Ok(stored || self.has(Fault::InsertingJobsAlwaysSaysYes))
     }
 
-    async fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Job>> {
+    fn due_jobs(&self, due_by: Timestamp, limit: usize) -> Scan<'_, Job> {
         let limit = one_more(limit, self.has(Fault::OneDueJobMore));
-        let mut jobs = self.inner.due_jobs(due_by, limit).await?;
-        if self.has(Fault::JobsLatestFirst) {
-            jobs.reverse();
+        let jobs = self.inner.due_jobs(due_by, limit);
+        match self.fault {
+            Fault::UnreadableTakesAPlace => jobs.take(limit).boxed(),
+            Fault::JobsLatestFirst => changed(jobs, |jobs| jobs.reverse()),
+            Fault::DueJobsAreOverdue => {
+                changed(jobs, move |jobs| jobs.retain(|job| job.due < due_by))
+            }
+            _ => jobs,
         }
-        if self.has(Fault::DueJobsAreOverdue) {
-            jobs.retain(|job| job.due < due_by);
-        }
-        Ok(jobs)
     }
 
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>> {
@@ -41,7 +50,7 @@ impl JobStore for BrokenRepository {
     ) -> Result<Applied> {
         let mut epoch = epoch;
         if self.has(Fault::JobFenceIgnored) {
-            let jobs = self.inner.due_jobs(Timestamp::MAX, 1_000).await?;
+            let jobs: Vec<Job> = self.inner.due_jobs(Timestamp::MAX, 1_000).try_collect().await?;
             let stored = jobs.iter().find(|job| job.id == id).map(|job| job.epoch);
             epoch = epoch.max(stored.unwrap_or(epoch));
         }

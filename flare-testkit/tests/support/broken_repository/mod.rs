@@ -74,9 +74,16 @@ fn changed<'a, T: Send + 'a>(
     change: impl FnOnce(&mut Vec<T>) + Send + 'a,
 ) -> Scan<'a, T> {
     let read = async move {
-        let mut items: Vec<T> = scan.try_collect().await?;
+        let (mut items, mut errors) = (Vec::new(), Vec::new());
+        for item in scan.collect::<Vec<_>>().await {
+            match item {
+                Ok(item) => items.push(item),
+                Err(error) if error.unreadable().is_some() => errors.push(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
         change(&mut items);
-        Ok(stream::iter(items.into_iter().map(Ok)))
+        Ok(stream::iter(items.into_iter().map(Ok).chain(errors)))
     };
     stream::once(read).try_flatten().boxed()
 }
@@ -84,4 +91,15 @@ fn changed<'a, T: Send + 'a>(
 /// The only item of an answer to one key.
 fn first<T>(answer: Result<Vec<Option<T>>>) -> Result<Option<T>> {
     answer.map(|mut items| items.pop().flatten())
+}
+
+/// A scan that ends at what cannot be read.
+fn ending<'a, T: Send + 'a>(scan: Scan<'a, T>) -> Scan<'a, T> {
+    let mut ended = false;
+    let going_on = move |item: &Result<T>| {
+        let goes_on = !ended;
+        ended |= item.is_err();
+        futures::future::ready(goes_on)
+    };
+    scan.take_while(going_on).boxed()
 }

@@ -51,6 +51,13 @@ impl RowStore for BrokenRepository {
         if self.has(Fault::RowsComeSorted) {
             keys.sort();
         }
+        if self.has(Fault::UnreadableRowsAreMissing) {
+            let mut rows = Vec::new();
+            for key in keys {
+                rows.push(first(self.inner.rows(vec![key]).await).unwrap_or_default());
+            }
+            return Ok(rows);
+        }
         self.inner.rows(keys).await
     }
 
@@ -243,15 +250,16 @@ impl RowStore for BrokenRepository {
         documents: Vec<DocumentKey>,
         after: Option<RowKey>,
         limit: usize,
-    ) -> Result<Vec<Row>> {
+    ) -> Result<Listing<Row>> {
         let limit = one_more(limit, self.has(Fault::OneRowOfADocumentMore));
         let mut rows = self.inner.rows_of(documents, after.clone(), limit).await?;
         if let Some(last) = after.filter(|_| self.has(Fault::RowsOfRepeatTheLast)) {
             let last = first(self.inner.rows(vec![last]).await)?;
-            rows.splice(0..0, last);
-            rows.truncate(limit);
+            rows.items.splice(0..0, last);
+            rows.items.truncate(limit);
         }
-        if let Some(row) = rows.last_mut().filter(|_| self.has(Fault::RowsOfAnotherResource)) {
+        if let Some(row) = rows.items.last_mut().filter(|_| self.has(Fault::RowsOfAnotherResource))
+        {
             row.document.resource = ResourceId::from_bytes([0; 16]);
         }
         Ok(rows)
@@ -263,7 +271,7 @@ impl RowStore for BrokenRepository {
             let mut epoch = epoch;
             if self.has(Fault::LaneFenceIgnored) {
                 let stored = self.inner.lanes(lane.lane.subscription).await.unwrap();
-                let stored = stored.into_iter().map(|it| it.epoch).max();
+                let stored = stored.items.into_iter().map(|it| it.epoch).max();
                 epoch = epoch.max(stored.unwrap_or(epoch));
             }
             let answer = self.inner.store_lanes(epoch, vec![lane]).await.pop().unwrap();
@@ -275,12 +283,12 @@ impl RowStore for BrokenRepository {
         answers
     }
 
-    async fn lanes(&self, subscription: SubscriptionId) -> Result<Vec<LaneState>> {
+    async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>> {
         let mut lanes = self.inner.lanes(subscription).await?;
         let outlived = self.memory().outlived.clone().into_iter();
-        lanes.extend(outlived.filter(|state| state.lane.subscription == subscription));
+        lanes.items.extend(outlived.filter(|state| state.lane.subscription == subscription));
         if self.has(Fault::LanesOutOfOrder) {
-            lanes.reverse();
+            lanes.items.reverse();
         }
         Ok(lanes)
     }
@@ -288,7 +296,7 @@ impl RowStore for BrokenRepository {
 
 impl BrokenRepository {
     async fn row(&self, key: &RowKey) -> Option<Row> {
-        first(self.inner.rows(vec![key.clone()]).await).unwrap()
+        first(self.inner.rows(vec![key.clone()]).await).unwrap_or_default()
     }
 
     /// Lets a row begin again, as nobody but a spread or a replay of its own may.

@@ -1,15 +1,15 @@
-//! Breaks RS1 to RS9.
+//! Breaks RS1 to RS9, and of RU what is about subscriptions.
 
 use async_trait::async_trait;
-use flare_core::Result;
 use flare_core::model::{
     Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
     SubscriptionSpec, SubscriptionStatus,
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::{Error, Result};
 use futures::TryStreamExt;
 
-use super::{BrokenRepository, Fault, changed};
+use super::{BrokenRepository, Fault, changed, ending};
 
 #[async_trait]
 impl SubscriptionStore for BrokenRepository {
@@ -42,6 +42,11 @@ impl SubscriptionStore for BrokenRepository {
         page: Page,
     ) -> Result<Listing<Subscription>> {
         let mut listing = self.inner.list_subscriptions(resource, page).await?;
+        if let Some(unreadable) = listing.unreadable.first()
+            && self.has(Fault::ListFailsWithUnreadable)
+        {
+            return Err(Error::of_record("list_subscriptions", unreadable.clone()));
+        }
         if self.has(Fault::SubscriptionsNewestFirst) {
             listing.items.reverse();
         }
@@ -49,6 +54,9 @@ impl SubscriptionStore for BrokenRepository {
     }
 
     fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
+        if self.has(Fault::ScanEndsAtUnreadable) {
+            return ending(self.inner.scan_subscriptions(after));
+        }
         let skips = self.has(Fault::ScanSkipsDeletingOnes);
         changed(self.inner.scan_subscriptions(after), move |found| {
             found.retain(|it| !skips || it.status != SubscriptionStatus::Deleting);
@@ -67,6 +75,15 @@ impl SubscriptionStore for BrokenRepository {
         let mut members = self.inner.members(resource, partition).await?;
         if self.has(Fault::MembersAtTheFirstGeneration) {
             members.iter_mut().for_each(|member| member.generation = Generation::new(1));
+        }
+        if self.has(Fault::UnreadableIsNoMember) {
+            let mut readable = Vec::new();
+            for member in members {
+                if self.inner.subscription(member.subscription).await.is_ok() {
+                    readable.push(member);
+                }
+            }
+            members = readable;
         }
         if self.has(Fault::DeletingOnesAreMembers) {
             let everybody: Vec<_> = self.inner.scan_subscriptions(None).try_collect().await?;
@@ -91,6 +108,12 @@ impl SubscriptionStore for BrokenRepository {
             generation = stored.generation;
         }
         let given = subscription.clone();
+        if self.has(Fault::ReplacementInsertsAnew) {
+            let mut anew = subscription;
+            anew.generation = generation.next();
+            self.inner.remove_subscription(anew.id).await?;
+            return self.inner.insert_subscription(anew, 1_000).await.map(Replaced::Done);
+        }
         match self.inner.replace_subscription(generation, subscription).await {
             Err(_) if self.has(Fault::ReplacementTakesUrls) => Ok(Replaced::Done(given)),
             Ok(Replaced::Conflict(_)) if self.has(Fault::LoserLearnsNothing) => {
@@ -100,9 +123,16 @@ impl SubscriptionStore for BrokenRepository {
         }
     }
 
+    async fn discard_subscription(&self, id: SubscriptionId) -> Result<bool> {
+        if self.has(Fault::DiscardReadsFirst) {
+            self.inner.subscription(id).await?;
+        }
+        self.inner.discard_subscription(id).await
+    }
+
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
-        let stored = self.inner.subscription(id).await?;
-        let lanes = self.inner.lanes(id).await?;
+        let stored = self.inner.subscription(id).await.unwrap_or_default();
+        let lanes = self.inner.lanes(id).await?.items;
         self.inner.remove_subscription(id).await?;
         if self.has(Fault::LanesOutliveTheirSubscription) {
             self.memory().outlived.extend(lanes);

@@ -1,0 +1,140 @@
+//! Takes a record that this version cannot read; gives it as lists, reads and the node's status show
+//! it, among those that can be read.
+
+use flare_core::model::{Unreadable, WhyUnreadable};
+use serde::Serialize;
+use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::resource::ResourceView;
+use super::subscription::SubscriptionShape;
+
+/// Something that this version cannot read. Nothing is sent for it here; it can be deleted.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Unreadable)]
+pub(crate) struct UnreadableView {
+    /// What it is known by.
+    id: String,
+    /// Whose documents it is about, if that is known: subscriptions only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    resource: Option<String>,
+    status: UnreadableWord,
+    /// Why it cannot be read.
+    reason: String,
+}
+
+/// What stands in place of a status.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = UnreadableStatus)]
+pub(crate) enum UnreadableWord {
+    Unreadable,
+}
+
+impl From<&Unreadable> for UnreadableView {
+    fn from(unreadable: &Unreadable) -> Self {
+        Self {
+            id: unreadable.record.to_string(),
+            resource: unreadable.resource.map(|id| id.to_string()),
+            status: UnreadableWord::Unreadable,
+            reason: unreadable.why.to_string(),
+        }
+    }
+}
+
+/// A record that this node met of late and could not read.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UnreadableRecord)]
+pub(crate) struct UnreadableRecordView {
+    /// What kind of thing it is: `resource`, `subscription`, `document`, `row`, `lane`, `job` or `task`.
+    kind: &'static str,
+    /// What it is called.
+    id: String,
+    /// Why it cannot be read.
+    reason: String,
+    /// Whether a newer version of Flare can read it.
+    newer: bool,
+}
+
+impl From<&Unreadable> for UnreadableRecordView {
+    fn from(unreadable: &Unreadable) -> Self {
+        Self {
+            kind: unreadable.record.kind().as_str(),
+            id: unreadable.record.to_string(),
+            reason: unreadable.why.to_string(),
+            newer: matches!(unreadable.why, WhyUnreadable::Newer { .. }),
+        }
+    }
+}
+
+/// One of a list: as it is, or what is known of one that cannot be read.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Listed<T> {
+    Readable(T),
+    Unreadable(UnreadableView),
+}
+
+impl<T> Listed<T> {
+    /// All of a page in the order of their ids, which is that of their creation.
+    pub(crate) fn page(
+        items: impl IntoIterator<Item = (String, T)>,
+        unreadable: &[Unreadable],
+    ) -> Vec<Self> {
+        let readable = items.into_iter().map(|(id, item)| (id, Self::Readable(item)));
+        let others = unreadable.iter().map(UnreadableView::from);
+        let others = others.map(|it| (it.id.clone(), Self::Unreadable(it)));
+        let mut page: Vec<(String, Self)> = readable.chain(others).collect();
+        page.sort_by(|(one, _), (other, _)| one.cmp(other));
+        page.into_iter().map(|(_, listed)| listed).collect()
+    }
+}
+
+type Schemas = Vec<(String, RefOr<Schema>)>;
+
+fn either<T: ToSchema>() -> RefOr<Schema> {
+    let of = |name| Ref::from_schema_name(name);
+    let either = OneOfBuilder::new().item(of(T::name())).item(of(UnreadableView::name()));
+    RefOr::T(Schema::OneOf(either.build()))
+}
+
+fn both<T: ToSchema>(schemas: &mut Schemas) {
+    schemas.push((T::name().into(), T::schema()));
+    T::schemas(schemas);
+    schemas.push((UnreadableView::name().into(), UnreadableView::schema()));
+    UnreadableView::schemas(schemas);
+}
+
+/// Describes a subscription, or what is known of one that cannot be read.
+pub(crate) struct ListedSubscription;
+
+impl PartialSchema for ListedSubscription {
+    fn schema() -> RefOr<Schema> {
+        either::<SubscriptionShape>()
+    }
+}
+
+impl ToSchema for ListedSubscription {
+    fn schemas(schemas: &mut Schemas) {
+        both::<SubscriptionShape>(schemas);
+    }
+}
+
+/// Describes a resource, or what is known of one that cannot be read.
+pub(crate) struct ListedResource;
+
+impl PartialSchema for ListedResource {
+    fn schema() -> RefOr<Schema> {
+        either::<ResourceView>()
+    }
+}
+
+impl ToSchema for ListedResource {
+    fn schemas(schemas: &mut Schemas) {
+        both::<ResourceView>(schemas);
+    }
+}
