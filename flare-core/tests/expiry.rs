@@ -316,7 +316,7 @@ async fn many_rows_of_tombstones_go_in_turns_with_other_jobs_in_between() {
     let mut removed_while_expiring = false;
     let end = world.clock.now() + 30 * MINUTE;
     while rows().await > 0 && world.clock.now() < end {
-        let jobs = store.due_jobs(Timestamp::MAX, 10).await.unwrap();
+        let jobs: Vec<Job> = store.due_jobs(Timestamp::MAX, 10).try_collect().await.unwrap();
         let expiry = jobs.iter().find(|job| job.kind == JobKind::Expire).unwrap();
         turns.extend(expiry.cursor.clone());
         let (expiring, removing) = (left(client.id).await, left(gone.id).await);

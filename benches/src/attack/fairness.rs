@@ -2,6 +2,8 @@
 //! meanwhile: how long these take until they are told, beside how long they take without it. In real
 //! time, on a store in memory of which every call takes as long as one over a network.
 
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -106,6 +106,9 @@ struct Worker {
 /// A task, and the message it came in.
 type Message = (Task, Receipt, u32);
 
+/// Messages by what their tasks are about.
+type ByResource = BTreeMap<ResourceId, Vec<Message>>;
+
 /// Messages of one resource, and what came of them.
 struct Worked {
     messages: Vec<(Receipt, u32)>,
@@ -298,12 +301,9 @@ impl Worker {
     }
 
     /// Tasks by resource; and what becomes of messages that have none.
-    fn sort(
-        &self,
-        messages: Vec<Incoming>,
-    ) -> (BTreeMap<ResourceId, Vec<Message>>, Vec<(Receipt, Settlement)>) {
+    fn sort(&self, messages: Vec<Incoming>) -> (ByResource, Vec<(Receipt, Settlement)>) {
         let (context, queue) = (self.source.context(), self.stage.queue());
-        let mut groups: BTreeMap<ResourceId, Vec<Message>> = BTreeMap::new();
+        let mut groups = ByResource::new();
         let mut settled = Vec::new();
         for Incoming { payload, attempt, receipt, .. } in messages {
             match Task::decode(&payload) {
