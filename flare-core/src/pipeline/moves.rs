@@ -85,14 +85,17 @@ pub(crate) async fn conclude(
     // Another put was faster, and stored a note of its own or none; its caller may have died.
     if !overtaken.is_empty() {
         let keys = overtaken.iter().map(|place| written[*place].key.clone()).collect();
-        let noted: Result<Vec<Option<MovedFrom>>> =
-            context.repository.document_heads(keys).await.map(|heads| {
-                heads.into_iter().map(|head| head.and_then(|head| head.moved_from)).collect()
-            });
-        match noted {
-            Ok(noted) => {
-                for (place, noted) in overtaken.into_iter().zip(noted) {
-                    (written[place].noted, written[place].unfinished) = (None, noted);
+        let read = |keys| context.repository.document_heads(keys);
+        match context.each_readable(keys, read).await {
+            Ok(heads) => {
+                for (place, head) in overtaken.into_iter().zip(heads) {
+                    match head {
+                        Ok(head) => {
+                            let noted = head.and_then(|head| head.moved_from);
+                            (written[place].noted, written[place].unfinished) = (None, noted);
+                        }
+                        Err(error) => outcomes[place] = Err(error),
+                    }
                 }
             }
             Err(error) => {

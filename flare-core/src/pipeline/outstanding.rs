@@ -18,14 +18,15 @@ const FRESH: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Outstanding {
     resource: ResourceId,
-    /// `None` for what is gone from the store.
+    /// `None` for what is gone from the store, or cannot be read.
     heads: HashMap<DocumentUrl, Option<Document>>,
     /// Of the monotonic clock.
     read_at: Duration,
 }
 
 impl Outstanding {
-    /// Reads all documents together, and gives them by resource.
+    /// Reads all documents together, and gives them by resource. One that cannot be read counts as
+    /// gone: it stays undispatched, so that a node that can read it finds it.
     pub(super) async fn read(
         context: &Context,
         keys: BTreeSet<DocumentKey>,
@@ -33,9 +34,11 @@ impl Outstanding {
         let read_at = context.clock.monotonic();
         let mut all: HashMap<ResourceId, Self> = HashMap::new();
         for keys in batches(context.batch_limit(), keys) {
-            let heads = context.repository.document_heads(keys.clone()).await?;
+            let read = |keys| context.repository.document_heads(keys);
+            let heads = context.each_readable(keys.clone(), read).await?;
             for (DocumentKey { resource, url }, head) in keys.into_iter().zip(heads) {
                 let fresh = || Self { resource, heads: HashMap::new(), read_at };
+                let head = head.ok().flatten();
                 all.entry(resource).or_insert_with(fresh).heads.insert(url, head);
             }
         }
