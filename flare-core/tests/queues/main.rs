@@ -95,7 +95,10 @@ async fn a_message_is_kept_from_others_while_it_is_worked_on() {
 
 #[tokio::test]
 async fn a_queue_that_a_hundred_miss_is_made_once() {
-    let (world, _, queue) = running(World::new(settings())).await;
+    let mut settings = settings();
+    // A hundred puts at once are more than a store is given before it has shown its pace.
+    settings.ingest_wait = SECOND * 60;
+    let (world, _, queue) = running(World::new(settings)).await;
     let made = queue.calls("create", &QueueName::Partition);
     world.queue().delete(&QueueName::Partition).await.unwrap();
     join_all((1..=100).map(|id| world.put(id, 1))).await;
