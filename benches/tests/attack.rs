@@ -12,9 +12,14 @@ use std::process::Command;
 
 use flare_benches::attack::RUNS;
 
+/// Judged by `scripts/attack` alone: in an unoptimised build it measures the processor. What it shows
+/// is held in simulated time by `flare-core/tests/stages/fairness.rs`.
+const NOT_HERE: &str = "fairness";
+
 #[test]
 fn every_run_holds() {
-    let missed: Vec<&str> = RUNS.iter().map(|run| run.name).filter(|name| !holds(name)).collect();
+    let names = RUNS.iter().map(|run| run.name).filter(|name| *name != NOT_HERE);
+    let missed: Vec<&str> = names.filter(|name| !holds(name)).collect();
     assert!(missed.is_empty(), "missed their limits: {}", missed.join(", "));
 }
 

@@ -136,14 +136,11 @@ pub async fn rj5_finds_a_job_due_or_not(repo: Repo) {
     }
     for job in &mut jobs {
         assert_eq!(repo.job(job.kind, &job.subject).await.unwrap().as_ref(), Some(&*job));
-        (job.cursor, job.epoch) = (Some("a.$".to_owned()), epoch);
-        job.due = job.due + Duration::from_secs(1);
-        repo.advance_job(epoch, job.id, job.cursor.clone(), job.due).await.unwrap();
+        // What becomes of the cursor, and of a job that is done, is RJ3's and RJ4's to say.
+        (job.epoch, job.due) = (epoch, job.due + Duration::from_secs(1));
+        repo.advance_job(epoch, job.id, None, job.due).await.unwrap();
         assert_eq!(repo.job(job.kind, &job.subject).await.unwrap().as_ref(), Some(&*job));
     }
-    repo.finish_job(epoch, jobs[1].id).await.unwrap();
-    assert_eq!(repo.job(JobKind::Expire, "x").await.unwrap(), None, "it is done");
-    assert_eq!(repo.job(JobKind::Expire, "y").await.unwrap().as_ref(), Some(&jobs[2]));
 }
 
 async fn all_due(repo: &Repo) -> Vec<Job> {
