@@ -144,7 +144,7 @@ impl Play {
         }
     }
 
-    /// What a standalone server answers that is set up for leases.
+    /// What a standalone server answers that is set up.
     fn usual(&self, command: &Document) -> Document {
         match name(command) {
             "hello" | "isMaster" | "ismaster" => doc! {
@@ -163,7 +163,7 @@ impl Play {
                 "cursor": {
                     "id": 0_i64,
                     "ns": "flare.flare_schema",
-                    "firstBatch": [{ "_id": "lease", "version": 1 }],
+                    "firstBatch": [schema(command)],
                 },
             },
             "$changeStream" => doc! { "ok": 0, "code": 40573, "errmsg": "only on replica sets" },
@@ -193,6 +193,13 @@ impl Play {
             _ => doc! { "ok": 1 },
         }
     }
+}
+
+/// The record that says how far an area has come: as far as this version wants it.
+fn schema(find: &Document) -> Document {
+    let area = find.get_document("filter").and_then(|filter| filter.get_str("_id"));
+    let area = area.unwrap_or("lease");
+    doc! { "_id": area, "version": if area == "repository" { 2 } else { 1 } }
 }
 
 /// A command's name is its first field; to open a change stream is an aggregate with a name of its
