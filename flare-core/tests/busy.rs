@@ -1,4 +1,4 @@
-//! An origin that puts faster than the store stores: it is told so at once, and whoever is let in is
+//! An origin that puts faster than the store stores: it is told so soon, and whoever is let in is
 //! answered soon, however slow the store is. In simulated time.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails panics")]
@@ -164,7 +164,7 @@ async fn world(beside: usize, each: Duration) -> (World, Arc<SlowQueue>) {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_too_fast_is_told_at_once_and_who_is_let_in_is_answered_soon() {
+async fn an_origin_that_is_too_fast_is_told_soon_and_who_is_let_in_is_answered_soon() {
     // Three trips of 5, 20 and 40 ms there and as much back, on seven connections.
     for trip in [10, 40, 80] {
         let each = Duration::from_millis(3 * trip);
@@ -175,10 +175,19 @@ async fn an_origin_that_is_too_fast_is_told_at_once_and_who_is_let_in_is_answere
         let accepted = answers.accepted.len() as f64;
         assert!(accepted >= 0.9 * stored, "{accepted} of {stored} with {each:?}");
         let longest = answers.refused.iter().max().copied().unwrap_or_default();
-        assert_eq!(longest, Duration::ZERO, "a refusal waits for nobody");
+        assert_eq!(longest, Duration::from_millis(100), "a quarter of what a put may wait");
         let median = Answers::median(answers.accepted);
-        assert!(median <= Duration::from_millis(700), "{median:?} with {each:?}");
+        assert!(median <= Duration::from_millis(800), "{median:?} with {each:?}");
     }
+}
+
+/// A host that begins with hundreds of puts at once, before anything is known of its store.
+#[tokio::test]
+async fn what_comes_all_at_once_is_no_load_yet() {
+    let (world, _slow) = world(7, Duration::from_millis(1)).await;
+    let put = async |id: u64| world.flare.put_json(&url(id), r#"{"rev":1}"#).await;
+    let puts = world.in_time(futures::future::join_all((0..500).map(put))).await;
+    assert_eq!(puts.iter().filter(|put| put.is_err()).count(), 0);
 }
 
 #[tokio::test]

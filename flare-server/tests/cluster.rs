@@ -45,7 +45,8 @@ async fn a_drained_node_goes_on_answering(uri: String) {
     assert_eq!(status, 202, "{body}");
     is_shared_by(&leaves, 1).await;
     assert_eq!(stays.post(&drain, "{}").0, 404, "it is not there any more");
-    assert_eq!(leaves.get("/health/ready").0, 200, "{}", leaves.log());
+    let (status, why) = leaves.get("/health/ready");
+    assert_eq!(status, 200, "{why}\n{}", leaves.log());
     stays.subscribe(&client.url(""));
     assert_eq!(leaves.put(ADA, r#"{"revision":1}"#).0, 202);
     while client.requests().is_empty() {

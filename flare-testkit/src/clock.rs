@@ -175,6 +175,12 @@ impl ManualClock {
         wake(inner);
     }
 
+    /// Moves both clocks on by `time` at once and wakes nobody, as when the machine was suspended: the
+    /// system's timers stood still. Whoever is asleep wakes when time next passes.
+    pub fn suspend(&self, time: Duration) {
+        self.lock().move_on(time);
+    }
+
     /// Sets the wall clock, forwards or backwards. The monotonic one does not move.
     pub fn set_wall(&self, now: Timestamp) {
         let mut inner = self.lock();

@@ -40,5 +40,5 @@ pub use recording::{Recorded, RecordingDelivery};
 pub use repository::unreadable;
 pub use scripted_upkeep::ScriptedUpkeep;
 pub use subject::{Fixture, Subject};
-pub use suite::{Clause, run};
+pub use suite::{Clause, run, try_clause};
 pub use trials::{Service, Trials};

@@ -43,6 +43,13 @@ where
     });
 }
 
+/// Tries the clause of that name; how a suite's tests run it.
+#[doc(hidden)]
+pub fn try_clause<F: Fixture>(fixture: F, clauses: &[Clause<F::Port>], name: &str) {
+    let clause = clauses.iter().find(|clause| clause.name == name).expect("a clause of the suite");
+    run(fixture, |subject| (clause.run)(subject));
+}
+
 /// Runs a test to its end.
 pub(crate) fn block_on(test: impl Future<Output = ()>) {
     // Several threads, so that writers that race in a test really do.
@@ -64,14 +71,15 @@ macro_rules! suite {
                 $(
                     #[test]
                     fn $clause() {
-                        $crate::run($d fixture, $crate::$module::$clause);
+                        $crate::try_clause($d fixture, $crate::$module::CLAUSES, stringify!($clause));
                     }
                 )*
             };
         }
 
-        /// All clauses of the suite, in the order of their numbers.
-        pub const CLAUSES: &[$crate::Clause<$port>] = &[
+        /// All clauses of the suite, in the order of their numbers. A static and not a constant, so
+        /// that they are compiled here, once, and not by every test that runs them.
+        pub static CLAUSES: &[$crate::Clause<$port>] = &[
             $($crate::Clause::new(stringify!($clause), |subject| Box::pin($clause(subject)))),*
         ];
     };

@@ -14,7 +14,9 @@ pub use clients::Clients;
 pub use finding::Finding;
 
 /// Anything may go wrong in a run, and all that can be done about it is to say so.
-pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// What comes of what may go wrong.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// How much of a run is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

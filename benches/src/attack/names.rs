@@ -13,10 +13,10 @@ use flare_core::Flare;
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::model::{NewResource, ResourceId, SubscriptionId, SubscriptionSpec};
 use flare_testkit::{Answer, HttpTarget, NameAnswer, NameServer};
-use tokio::sync::oneshot;
+use tokio::runtime::Runtime;
 
-use super::{Finding, Result, Run, Size};
-use crate::measure::median;
+use super::{Error, Finding, Result, Run, Size};
+use crate::measure::compare;
 use crate::world::body;
 
 pub(super) const RUN: Run = Run {
@@ -41,62 +41,61 @@ struct Plan {
 
 fn make(size: Size) -> Result<Vec<Finding>> {
     let plan = match size {
-        Size::Short => Plan { rounds: 3, documents: 60, ratio: 2.0, blocked_millis: 1_000.0 },
-        Size::Full => Plan { rounds: 11, documents: 400, ratio: 1.1, blocked_millis: 100.0 },
+        Size::Short => Plan { rounds: 5, documents: 60, ratio: 1.5, blocked_millis: 1_000.0 },
+        Size::Full => Plan { rounds: 31, documents: 400, ratio: 1.1, blocked_millis: 100.0 },
     };
-    // A host with few threads for blocking calls, as a small container has.
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.max_blocking_threads(4).enable_all().build()?;
-    runtime.block_on(attack(&plan))
-}
-
-async fn attack(plan: &Plan) -> Result<Vec<Finding>> {
-    let names = NameServer::start(|name| match name.ends_with("live.test") {
-        // Good for as short as can be: they are asked for again and again.
-        true => NameAnswer::At(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], 0),
-        false => NameAnswer::Silence,
-    });
-    let clients = HttpTarget::start(Answer::status(204)).await;
-    let port = clients.url("").rsplit(':').next().unwrap_or_default().to_owned();
-    let config = HttpConfig::new()
-        .guard(Guard::default().allow("127.0.0.1")?)
-        .name_servers([names.address()])
-        .idle_per_host(0);
-    let (flare, runtime) = Flare::builder(MemoryBackend::new()).http(config).build()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async move {
-        let _ = stopped.await;
-    }));
-
-    let healthy = NamedClients::new(&flare, "items", HEALTHY, |number| {
-        format!("http://client{number}.live.test:{port}/")
-    });
-    let healthy = healthy.await?;
-    healthy.round(plan).await?;
-    let mut alone = Vec::new();
-    for _ in 0..plan.rounds {
-        alone.push(healthy.round(plan).await?);
-    }
-
-    let mute = |number| format!("http://client{number}.mute.test/");
-    let mute = NamedClients::new(&flare, "others", MUTE, mute).await?;
-    mute.put(1).await?;
-    let blocked = Blocked::watch();
-    let mut beside = Vec::new();
-    for _ in 0..plan.rounds {
-        beside.push(healthy.round(plan).await?);
-    }
-    let explained = mute.explained().await?;
-    let blocked = blocked.longest().await?;
-    let _ = stop.send(());
-    running.abort();
-
-    let ratio = median(beside) / median(alone);
+    let (disturbed, alone) = (World::new(MUTE)?, World::new(0)?);
+    let blocked = disturbed.runtime.block_on(async { Blocked::watch() });
+    let round = |world: &World| world.runtime.block_on(world.healthy.round(&plan));
+    let compared = compare(plan.rounds, 1, |_| round(&disturbed), |_| round(&alone))?;
+    let (explained, blocked) = disturbed.runtime.block_on(async {
+        Ok::<_, Error>((disturbed.mute.explained().await?, blocked.longest().await?))
+    })?;
     Ok(vec![
-        Finding::at_most("healthy clients beside them / alone", ratio, plan.ratio, "x"),
+        Finding::at_most("healthy clients beside them / alone", compared.ratio, plan.ratio, "x"),
         Finding::at_most("longest wait for a blocking thread", blocked, plan.blocked_millis, "ms"),
         Finding::at_least("mute clients that say why", explained as f64, MUTE as f64, ""),
     ])
+}
+
+/// A Flare, its clients and their name server.
+struct World {
+    runtime: Runtime,
+    healthy: NamedClients,
+    mute: NamedClients,
+    _names: NameServer,
+    _clients: HttpTarget,
+}
+
+impl World {
+    /// With so many clients beside the healthy ones, all of which have something to be told.
+    fn new(mute: usize) -> Result<Self> {
+        // A host with few threads for blocking calls, as a small container has.
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.max_blocking_threads(4).enable_all().build()?;
+        let names = NameServer::start(|name| match name.ends_with("live.test") {
+            // Good for as short as can be: they are asked for again and again.
+            true => NameAnswer::At(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], 0),
+            false => NameAnswer::Silence,
+        });
+        let (healthy, mute, clients) = runtime.block_on(async {
+            let clients = HttpTarget::start(Answer::status(204)).await;
+            let port = clients.url("").rsplit(':').next().unwrap_or_default().to_owned();
+            let config = HttpConfig::new()
+                .guard(Guard::default().allow("127.0.0.1")?)
+                .name_servers([names.address()])
+                .idle_per_host(0);
+            let (flare, running) = Flare::builder(MemoryBackend::new()).http(config).build()?;
+            tokio::spawn(running.run(std::future::pending()));
+            let live = |number| format!("http://client{number}.live.test:{port}/");
+            let healthy = NamedClients::new(&flare, "items", HEALTHY, live).await?;
+            let silent = |number| format!("http://client{number}.mute.test/");
+            let mute = NamedClients::new(&flare, "others", mute, silent).await?;
+            mute.put(1).await?;
+            Ok::<_, Error>((healthy, mute, clients))
+        })?;
+        Ok(Self { runtime, healthy, mute, _names: names, _clients: clients })
+    }
 }
 
 /// NamedClients of a resource of their own.
@@ -136,8 +135,8 @@ impl NamedClients {
         Ok(())
     }
 
-    /// How long it takes until all of them know of so many changes, in seconds.
-    async fn round(&self, plan: &Plan) -> Result<f64> {
+    /// How long it takes until all of them know of so many changes.
+    async fn round(&self, plan: &Plan) -> Result<Duration> {
         let started = Instant::now();
         self.put(plan.documents).await?;
         for subscription in &self.subscriptions {
@@ -152,7 +151,7 @@ impl NamedClients {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }
-        Ok(started.elapsed().as_secs_f64())
+        Ok(started.elapsed())
     }
 
     /// How many say that their name does not resolve, once all do or it takes too long.

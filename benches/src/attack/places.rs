@@ -1,5 +1,6 @@
 //! One client that hangs with thousands of requests, and many that take long for each: what does
-//! that cost those that are well? The same Flare without them is measured in turns.
+//! that cost those that are well? The same Flare is measured in turns with as many clients that are
+//! paused instead: what is stored for them is the same, and nothing is sent to them.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,8 @@ struct Attack {
 
 #[derive(Clone, Copy)]
 enum Others {
-    None,
+    /// So many that are paused.
+    Paused(usize),
     /// One that never answers, with thousands of requests at a time.
     Hanging,
     /// So many that take long.
@@ -60,14 +62,14 @@ fn make(size: Size) -> Result<Vec<Finding>> {
     };
     let mut findings = Vec::new();
     let cases = [
-        ("one client that hangs, 2,000 requests", Others::Hanging),
-        ("32 clients that take 9 s", Others::Slow(32)),
+        ("one client that hangs, 2,000 requests", Others::Hanging, 1),
+        ("32 clients that take 9 s", Others::Slow(32), 32),
     ];
-    for (what, others) in cases {
+    for (what, others, count) in cases {
         let mut disturbed = World::new(&attack, others)?;
-        let mut alone = World::new(&attack, Others::None)?;
+        let mut calm = World::new(&attack, Others::Paused(count))?;
         let compared =
-            compare(attack.rounds, 1, |round| disturbed.round(round), |round| alone.round(round))?;
+            compare(attack.rounds, 1, |round| disturbed.round(round), |round| calm.round(round))?;
         let what = format!("{what}: others take");
         findings.push(Finding::at_most(what, compared.ratio, attack.limit, "x"));
     }
@@ -126,8 +128,11 @@ async fn begin(settings: Settings, others: Others) -> Result<(Flare, Clients)> {
     let resource = flare.create_resource(new).await?;
     let mut specs: Vec<_> =
         (0..WELL).map(|number| SubscriptionSpec::post(clients.well(number))).collect();
+    let mut paused = Vec::new();
     match others {
-        Others::None => {}
+        Others::Paused(count) => {
+            paused.extend((0..count).map(|number| SubscriptionSpec::post(clients.slow(number))));
+        }
         // It hangs for as long as the run lasts.
         Others::Hanging => {
             let hanging = SubscriptionSpec::post(clients.hanging()).concurrency(2_000);
@@ -139,6 +144,10 @@ async fn begin(settings: Settings, others: Others) -> Result<(Flare, Clients)> {
     }
     for spec in specs {
         flare.create_subscription(&resource.id, spec).await?;
+    }
+    for spec in paused {
+        let subscription = flare.create_subscription(&resource.id, spec).await?;
+        flare.pause(&subscription.id).await?;
     }
     Ok((flare, clients))
 }

@@ -19,7 +19,7 @@ use crate::pipeline::jobs;
 use crate::pipeline::lanes::{Lanes, Teller};
 use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::reconcile::reconcile;
-use crate::pipeline::stop::{Stop, stop};
+use crate::pipeline::stop::{Stop, Stopper, stop};
 
 /// Beyond the lanes' own limit: what the other loops may take to end.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -50,16 +50,16 @@ impl Part {
 }
 
 /// Says that a runtime runs, for as long as it does.
-struct Running<'a>(&'a Context);
+struct Running(Arc<Context>);
 
-impl<'a> Running<'a> {
-    fn new(context: &'a Context) -> Self {
+impl Running {
+    fn new(context: Arc<Context>) -> Self {
         context.progress.set_running(true);
         Self(context)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.progress.set_running(false);
     }
@@ -77,20 +77,8 @@ impl Runtime {
     /// within the drain limit and gives its lanes back.
     ///
     /// In a cluster it first has others take its slots over, within the cluster's drain limit.
-    pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
-        let Some((member, handle)) = self.member.take() else {
-            let own = |context, changes, _, stop| own_all_slots(context, changes, stop).boxed();
-            let limit = self.context.settings.drain_limit;
-            return self.run_owning(own, Part::ALL, limit, shutdown).await;
-        };
-        let settings = member.settings();
-        // Nobody may take over, and then what is in flight has its time too.
-        let limit = settings.drain_limit * 2 + settings.call_limit;
-        let part = Part { works: settings.roles.works };
-        let own = |context, changes, lanes, stop| {
-            share_slots(member, handle, context, changes, lanes, stop).boxed()
-        };
-        self.run_owning(own, part, limit, shutdown).await
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
+        self.start().work_until(Box::pin(shutdown)).await
     }
 
     /// As [`run`](Self::run), with slots granted and taken away by a test.
@@ -100,57 +88,51 @@ impl Runtime {
         script: mpsc::Receiver<Script>,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<()> {
-        let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
-        let limit = self.context.settings.drain_limit;
-        self.run_owning(own, Part::ALL, limit, shutdown).await
+        self.start_scripted(script).work_until(Box::pin(shutdown)).await
     }
 
-    async fn run_owning(
+    /// Starts all loops. Like all that follows it is neither generic nor async, so that it is compiled
+    /// once, here, and not by everybody who runs it.
+    fn start(mut self) -> Working {
+        let Some((member, handle)) = self.member.take() else {
+            let own = |context, changes, _, stop| own_all_slots(context, changes, stop).boxed();
+            let limit = self.context.settings.drain_limit;
+            return self.start_owning(own, Part::ALL, limit);
+        };
+        let settings = member.settings();
+        // Nobody may take over, and then what is in flight has its time too.
+        let limit = settings.drain_limit * 2 + settings.call_limit;
+        let part = Part { works: settings.roles.works };
+        let own = |context, changes, lanes, stop| {
+            share_slots(member, handle, context, changes, lanes, stop).boxed()
+        };
+        self.start_owning(own, part, limit)
+    }
+
+    fn start_scripted(self, script: mpsc::Receiver<Script>) -> Working {
+        let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
+        let limit = self.context.settings.drain_limit;
+        self.start_owning(own, Part::ALL, limit)
+    }
+
+    fn start_owning(
         self,
         own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
         part: Part,
         drain_limit: Duration,
-        shutdown: impl Future<Output = ()> + Send,
-    ) -> Result<()> {
+    ) -> Working {
         let (stopper, stop) = stop();
         let (changes, ownership) = mpsc::channel(4);
         let lanes = Lanes::new(Arc::clone(&self.context));
         let own = own(Arc::clone(&self.context), changes, lanes.teller(), stop.clone());
-        let mut loops = self.start(part, &stop);
+        let mut loops = self.start_loops(part, &stop);
         loops.spawn(lanes.run(ownership));
         loops.spawn(own);
-        // Also when this future is dropped.
-        let _running = Running::new(&self.context);
-        info!("flare runs");
-        tokio::pin!(shutdown);
-        let ended = tokio::select! {
-            biased;
-            () = &mut shutdown => None,
-            ended = loops.join_next() => ended,
-        };
-        // A loop never ends by itself: if one does, that is a fault of ours, and the host learns it.
-        let outcome = match ended {
-            None => Ok(()),
-            Some(ended) => {
-                let fault = Error::new(ErrorKind::Internal, "run").detail("a loop ended by itself");
-                Err(match ended {
-                    Ok(()) => fault,
-                    Err(panic) => fault.source(panic),
-                })
-            }
-        };
-        info!("flare drains");
-        stopper.stop();
-        let drained = async { while loops.join_next().await.is_some() {} };
-        tokio::select! {
-            biased;
-            () = drained => info!("flare is drained"),
-            () = self.context.sleep(drain_limit + MARGIN) => warn!("flare did not drain in time"),
-        }
-        outcome
+        let running = Running::new(Arc::clone(&self.context));
+        Working { context: self.context, loops, stopper, drain_limit, _running: running }
     }
 
-    fn start(&self, part: Part, stop: &Stop) -> JoinSet<()> {
+    fn start_loops(&self, part: Part, stop: &Stop) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         if part.works {
             self.start_stages(&mut loops, stop);
@@ -168,5 +150,52 @@ impl Runtime {
         }
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));
+    }
+}
+
+/// A runtime whose loops were started.
+struct Working {
+    context: Arc<Context>,
+    loops: JoinSet<()>,
+    stopper: Stopper,
+    drain_limit: Duration,
+    /// Also when this is dropped.
+    _running: Running,
+}
+
+impl Working {
+    fn work_until(self, mut shutdown: BoxFuture<'_, ()>) -> BoxFuture<'_, Result<()>> {
+        let work = async move {
+            // All of it, also what is only held.
+            let Self { context, mut loops, stopper, drain_limit, _running } = self;
+            info!("flare runs");
+            let ended = tokio::select! {
+                biased;
+                () = &mut shutdown => None,
+                ended = loops.join_next() => ended,
+            };
+            // A loop never ends by itself: if one does, that is a fault of ours, and the host learns it.
+            let outcome = match ended {
+                None => Ok(()),
+                Some(ended) => {
+                    let fault =
+                        Error::new(ErrorKind::Internal, "run").detail("a loop ended by itself");
+                    Err(match ended {
+                        Ok(()) => fault,
+                        Err(panic) => fault.source(panic),
+                    })
+                }
+            };
+            info!("flare drains");
+            stopper.stop();
+            let drained = async { while loops.join_next().await.is_some() {} };
+            tokio::select! {
+                biased;
+                () = drained => info!("flare is drained"),
+                () = context.sleep(drain_limit + MARGIN) => warn!("flare did not drain in time"),
+            }
+            outcome
+        };
+        work.boxed()
     }
 }

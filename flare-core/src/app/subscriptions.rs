@@ -1,6 +1,8 @@
 //! Takes what a host wants of its subscriptions; gives them created, read, replaced, paused and
 //! resumed. Each change is one conditional write, repeated if somebody was faster.
 
+use std::time::Duration;
+
 use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
@@ -159,10 +161,14 @@ impl Flare {
         let mut current = self.find_subscription(OPERATION, id).await?;
         while matches!(current.status, SubscriptionStatus::Paused | SubscriptionStatus::Suspended) {
             self.expedite(*id).await?;
+            // By the store's clock, as everything is that it is compared with; and never at the time
+            // of the resumption before, from which lanes have to tell it.
+            let before = current.resumed_at.map(|at| at + Duration::from_nanos(1));
+            let now = self.context().repository.next_epoch().await?.at;
             let mut resumed = current.clone();
             resumed.status = SubscriptionStatus::Active;
             resumed.reason = None;
-            resumed.resumed_at = Some(self.context().now());
+            resumed.resumed_at = Some(now).max(before);
             match self.swap(OPERATION, &current, resumed).await? {
                 Swapped::Done(resumed) => {
                     self.context().events.emit(Event::new(*id, EventKind::Resumed));

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinSet;
@@ -23,7 +23,7 @@ use super::spread::spread_load;
 use super::stage::{Source, WAIT, chain, pause_after};
 use super::stop::Stop;
 use super::task::Task;
-use super::turn::{Floor, SOON, Turn};
+use super::turn::{Begun, Floor, SOON, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{DocumentKey, ResourceId};
 use crate::observe;
@@ -163,7 +163,7 @@ impl Worker {
     /// comes in the meantime is taken together.
     async fn handle(&self, messages: Vec<Incoming>, ear: tokio::sync::MutexGuard<'_, ()>) {
         let context = self.source.context();
-        let many = messages.len() >= BUSY.min(context.settings.batch);
+        let many = self.are_many(&messages);
         let mut work = pin!(self.work(messages));
         if !many {
             tokio::select! {
@@ -176,9 +176,34 @@ impl Worker {
         work.await;
     }
 
+    /// Whether there may be more where these came from.
+    fn are_many(&self, messages: &[Incoming]) -> bool {
+        messages.len() >= BUSY.min(self.source.context().settings.batch)
+    }
+
     async fn work(&self, messages: Vec<Incoming>) {
-        let (mut groups, mut settled) = self.sort(messages);
+        let many = self.are_many(&messages);
+        let (groups, settled) = self.sort(messages);
+        let begun = self.floor.begin(self.source.context(), groups.keys().copied());
+        let (mine, others): (ByResource, ByResource) =
+            groups.into_iter().partition(|(resource, _)| begun.resources.contains(resource));
+        if mine.is_empty() && many {
+            self.floor.search_on();
+        }
+        // What others are at goes back at once, without a look at how far it is: whoever waits behind
+        // it in the queue has waited for that long enough.
+        tokio::join!(self.work_on(mine, settled, begun), self.give_all_back(others));
+    }
+
+    /// Works on what is still to be done of these, and settles the rest.
+    async fn work_on(
+        &self,
+        mut groups: ByResource,
+        mut settled: Vec<(Receipt, Settlement)>,
+        begun: Begun<'_>,
+    ) {
         if groups.is_empty() {
+            drop(begun);
             return self.source.settle(settled).await;
         }
         let keys: BTreeSet<DocumentKey> = groups
@@ -210,22 +235,20 @@ impl Worker {
             settled.extend(done.into_iter().map(|(_, receipt, _)| (receipt, Settlement::Done)));
             !messages.is_empty()
         });
-        self.side_by_side(groups, &mut known, settled).await;
+        self.side_by_side(groups, &mut known, settled, begun).await;
     }
 
     /// Works on each resource for itself, and settles what is done now and then.
     async fn side_by_side(
         &self,
-        groups: BTreeMap<ResourceId, Vec<Message>>,
+        groups: ByResource,
         known: &mut HashMap<ResourceId, Outstanding>,
         mut settled: Vec<(Receipt, Settlement)>,
+        begun: Begun<'_>,
     ) {
-        let context = self.source.context();
-        let begun = self.floor.begin(context, groups.keys().copied());
         let mut working: FuturesUnordered<BoxFuture<'_, Worked>> = FuturesUnordered::new();
         for (resource, messages) in groups {
-            let known = known.remove(&resource).filter(|_| begun.resources.contains(&resource));
-            working.push(match known {
+            working.push(match known.remove(&resource) {
                 Some(known) => self.turn(resource, known, messages).boxed(),
                 None => self.give_back(resource, messages).boxed(),
             });
@@ -240,7 +263,7 @@ impl Worker {
                 },
                 Some(()) = settling.next() => {}
                 // Not one by one: most are done at the same time.
-                () = context.sleep(SOON), if !settled.is_empty() => {
+                () = self.source.context().sleep(SOON), if !settled.is_empty() => {
                     settling.push(self.source.settle(std::mem::take(&mut settled)).boxed());
                 }
             }
@@ -248,6 +271,14 @@ impl Worker {
         drop(begun);
         settling.push(self.source.settle(settled).boxed());
         while settling.next().await.is_some() {}
+    }
+
+    /// Gives back what this worker may not begin with.
+    async fn give_all_back(&self, groups: ByResource) {
+        let given =
+            groups.into_iter().map(|(resource, messages)| self.give_back(resource, messages));
+        let given = join_all(given).await.into_iter().flat_map(|worked| self.settlements(worked));
+        self.source.settle(given.collect()).await;
     }
 
     /// Has a turn at a resource; what is left after it goes back to the queue.

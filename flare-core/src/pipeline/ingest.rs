@@ -2,10 +2,13 @@
 //! and announces what did. Awaits the store; never a client.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tracing::warn;
 
 use super::admission::{Admission, Ended, Turn};
@@ -38,18 +41,27 @@ pub(crate) enum Wish {
 }
 
 /// The first stage: bounded by what the store answers in time, so that an origin that is faster is
-/// told so at once. A call counts as one, however many changes it hands over.
+/// told so soon. A call counts as one, however many changes it hands over.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     context: Arc<Context>,
     admission: Admission,
+    /// Told whenever a call has ended.
+    freed: Notify,
+    /// Calls that wait for that.
+    in_line: AtomicUsize,
 }
+
+/// The part of `ingest_wait` that a call waits for a turn before it is answered *busy*. What comes all
+/// at once is no load yet, and before the first answers little is known of the store; but whoever is
+/// let in waits for the store as well.
+const LINE: u32 = 4;
 
 impl Ingest {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let settings = &context.settings;
         let admission = Admission::new(settings.ingest_limit, settings.ingest_wait);
-        Self { context, admission }
+        Self { context, admission, freed: Notify::new(), in_line: AtomicUsize::new(0) }
     }
 
     /// Stores changes; one answer per change. Once it is stored a change is accepted, even if
@@ -59,7 +71,7 @@ impl Ingest {
         operation: &'static str,
         changes: Vec<Change>,
     ) -> Vec<Result<DocumentChange>> {
-        let Some(mut admitted) = self.admit() else {
+        let Some(mut admitted) = self.admit().await else {
             let busy = self.busy(operation);
             return changes.iter().map(|_| Err(busy.clone())).collect();
         };
@@ -112,11 +124,39 @@ impl Ingest {
         answers.into_iter().map(answer).collect()
     }
 
-    /// A turn among all puts, unless as many as the store answers in time are under way.
-    fn admit(&self) -> Option<Admitted<'_>> {
+    /// A turn among all puts, unless as many as the store answers in time are under way, and go on
+    /// being for a moment.
+    async fn admit(&self) -> Option<Admitted<'_>> {
+        match self.enter() {
+            Some(admitted) => Some(admitted),
+            None => self.wait_in_line().await,
+        }
+    }
+
+    fn enter(&self) -> Option<Admitted<'_>> {
         let turn = self.admission.enter()?;
         let begun = self.context.clock.monotonic();
         Some(Admitted { ingest: self, turn, begun, ended: Ended::Refused, is_done: false })
+    }
+
+    async fn wait_in_line(&self) -> Option<Admitted<'_>> {
+        let _waiting = InLine::stand(&self.in_line, self.context.settings.ingest_limit)?;
+        let mut over = pin!(self.context.sleep(self.context.settings.ingest_wait / LINE));
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            // Before it looks: what ends in between is not missed.
+            freed.as_mut().enable();
+            if let Some(admitted) = self.enter() {
+                // There may be room for more than one by now.
+                self.freed.notify_one();
+                return Some(admitted);
+            }
+            tokio::select! {
+                biased;
+                () = freed => {}
+                () = &mut over => return None,
+            }
+        }
     }
 
     fn busy(&self, operation: &'static str) -> Error {
@@ -267,6 +307,25 @@ impl Drop for Admitted<'_> {
         let took = self.ingest.context.clock.monotonic().saturating_sub(self.begun);
         let ended = if self.is_done { self.ended } else { Ended::Failed };
         self.ingest.admission.leave(self.turn, took, ended);
+        self.ingest.freed.notify_one();
+    }
+}
+
+/// A call that waits, until it is dropped.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl<'a> InLine<'a> {
+    /// Counts one more, unless there are `most`.
+    fn stand(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let one_more = |count: usize| (count < most).then_some(count + 1);
+        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Self(count))
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

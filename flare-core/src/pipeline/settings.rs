@@ -35,8 +35,9 @@ pub struct Settings {
     /// *busy*.
     pub ingest_limit: usize,
     /// How long a put may wait for those before it. Of calls that put or delete only as many are
-    /// under way as the store has lately answered within this time (16 always); one more is answered
-    /// *busy* at once. Longer for a store that needs nearly as much for a single put.
+    /// under way as the store has lately answered within this time (16 always); one more waits for a
+    /// quarter of it and is then answered *busy*. Longer for a store that needs nearly as much for a
+    /// single put.
     pub ingest_wait: Duration,
     /// Requests in flight for a subscription that does not say.
     pub concurrency: u32,
@@ -105,7 +106,7 @@ impl Default for Settings {
             ingest_wait: Duration::from_millis(400),
             concurrency: 32,
             in_flight_limit: 1_024,
-            content_limit: 32 << 20,
+            content_limit: 24 << 20,
             young_limit: 128,
             young_for: Duration::from_millis(20),
             timeout: Duration::from_secs(10),

@@ -72,6 +72,11 @@ impl Term {
         Timestamp::from_unix_nanos(store.unix_nanos().saturating_sub(self.ahead.0))
     }
 
+    /// Who knows how long its slots are certainly ours.
+    pub(crate) fn trust(&self) -> Arc<dyn Trusted> {
+        Arc::clone(&self.trust)
+    }
+
     /// Whether a slot is certainly still ours: only then may a send start.
     pub(crate) fn is_trusted(&self, slot: u32, clock: &dyn Clock) -> bool {
         self.trust.left(slot, clock) > Duration::ZERO

@@ -2,6 +2,7 @@
 //! somewhere, and when it has to let others have theirs.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(super) struct Floor {
     at_work: Mutex<HashMap<ResourceId, HashSet<Spot>>>,
     /// Told whenever a worker has ended.
     freed: Notify,
+    /// The last worker found nothing that it may begin with, and there may be more.
+    searching: AtomicBool,
     /// Held by the one worker that waits for messages.
     pub(super) ear: tokio::sync::Mutex<()>,
 }
@@ -73,7 +76,7 @@ impl Floor {
     pub(super) fn new(workers: usize) -> Self {
         let shares = Mutex::new(Shares::new(workers));
         let (at_work, ear) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { shares, at_work, freed: Notify::new(), ear }
+        Self { shares, at_work, freed: Notify::new(), searching: AtomicBool::new(false), ear }
     }
 
     fn at_work(&self) -> MutexGuard<'_, HashMap<ResourceId, HashSet<Spot>>> {
@@ -111,10 +114,19 @@ impl Floor {
         Begun { floor: self, resources }
     }
 
+    /// The last worker goes on with its search at once: what it found was all of those that others are
+    /// at, and there may be more behind it.
+    pub(super) fn search_on(&self) {
+        self.searching.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until there is a reason to take more: a worker beside the last one is free, or all of
     /// them are at something long, so that the last one looks for what is not theirs.
     pub(super) async fn has_room(&self, context: &Context) {
         while self.shares().is_busy() {
+            if self.searching.swap(false, Ordering::Relaxed) {
+                return;
+            }
             tokio::select! {
                 biased;
                 () = self.freed.notified() => {}

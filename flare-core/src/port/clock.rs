@@ -2,7 +2,9 @@
 //! ask the system for either.
 
 use std::fmt;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+#[cfg(not(target_os = "linux"))]
+use std::time::Instant;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
@@ -13,12 +15,14 @@ use crate::model::Timestamp;
 /// # Contract
 /// - **C1** `now` is the wall clock. It may be set forwards or backwards under our feet.
 /// - **C2** `monotonic` never goes backwards and is not moved when the wall clock is set; only
-///   differences of it mean anything.
+///   differences of it mean anything. Time during which the machine was suspended counts: a lease
+///   lapses meanwhile.
 /// - **C3** `sleep_until` returns once `now` has reached the deadline, at once if it already has,
 ///   and never before.
 /// - **C4** Dropping a sleep costs nothing and wakes nobody.
 /// - **C5** `sleep` returns once `monotonic` has moved on by the time given, and never before: setting
-///   the wall clock makes it neither longer nor shorter.
+///   the wall clock makes it neither longer nor shorter. After the machine was suspended it may be
+///   late, so whoever may only do something within a time asks the clock before doing it.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall-clock time.
@@ -36,19 +40,50 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The system's clocks, on tokio's timer.
+///
+/// On Linux `monotonic` is the time since the machine was started, suspended time included. Other
+/// systems are asked through [`Instant`](std::time::Instant), which on some of them, as on macOS, stands still while the
+/// machine sleeps: there a node that wakes may believe in its lease for up to the lease's time.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
-    started: Instant,
+    started: Running,
 }
 
 /// Longest single sleep, so that a wall clock set forwards is noticed soon.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
+/// The same for a sleep that no clock being set can end, only a machine having been suspended: that is
+/// rarer and costs whoever sleeps less.
+const LONGEST_SLEEP: Duration = Duration::from_secs(10);
+
+/// A moment of a clock that goes on while the machine is suspended, where there is one.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy)]
+struct Running(Duration);
+
+#[cfg(target_os = "linux")]
+impl Running {
+    fn now() -> Self {
+        // Tokio's timer, like `Instant`, follows CLOCK_MONOTONIC, which stands still meanwhile.
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+        let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
+        Self(Duration::new(seconds, nanos))
+    }
+
+    fn elapsed(self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+type Running = Instant;
+
 impl SystemClock {
     /// The clock of this machine.
     #[allow(clippy::disallowed_methods, reason = "this is the port the ban points to")]
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self { started: Running::now() }
     }
 }
 
@@ -82,8 +117,15 @@ impl Clock for SystemClock {
     }
 
     async fn sleep(&self, time: Duration) {
-        // Tokio's timer follows the same monotonic clock.
-        tokio::time::sleep(time).await;
+        // Tokio's timer stands still while the machine is suspended; it is looked at often enough.
+        let end = self.monotonic().saturating_add(time);
+        loop {
+            let left = end.saturating_sub(self.monotonic());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+        }
     }
 }
 
@@ -107,6 +149,18 @@ mod tests {
         clock.sleep(Duration::from_millis(20)).await;
         assert!(clock.monotonic() - before >= Duration::from_millis(20));
         clock.sleep(Duration::ZERO).await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn c2_time_while_the_machine_is_suspended_counts() {
+        let monotonic = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let awake = Duration::from_secs(u64::try_from(monotonic.tv_sec).unwrap());
+        assert!(Running::now().0 >= awake, "never less than the time the machine was awake");
+        let clock = SystemClock::new();
+        let (before, started) = (Running::now().0, clock.monotonic());
+        std::thread::yield_now();
+        assert!(clock.monotonic() - started <= Running::now().0 - before + Duration::from_secs(1));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Pause, resume, suspension and replacement of subscriptions that are at work.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::ErrorKind;
-use flare_core::model::{Subscription, SubscriptionStatus};
+use async_trait::async_trait;
+use flare_core::model::{Subscription, SubscriptionStatus, Timestamp};
 use flare_core::pipeline::EventKind;
-use flare_core::port::{DeliveryOutcome, SubscriptionStore};
+use flare_core::port::{Clock, DeliveryOutcome, FailureKind, SubscriptionStore};
+use flare_core::{ErrorKind, Flare};
+use flare_testkit::ManualClock;
 
-use crate::sim::{Sim, every, hook};
+use crate::sim::{Sim, every, hook, patient};
 
 #[tokio::test]
 async fn what_changes_while_it_is_paused_arrives_coalesced_after_it_is_resumed() {
@@ -197,4 +200,59 @@ async fn whoever_read_an_older_generation_changes_nothing() {
     sim.flare.delete_subscription_at(&first.id, replaced.generation).await.unwrap();
     let gone = sim.flare.delete_subscription_at(&first.id, replaced.generation).await;
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// A clock that shows another time than the store's.
+#[derive(Debug)]
+struct Wrong(ManualClock);
+
+#[async_trait]
+impl Clock for Wrong {
+    fn now(&self) -> Timestamp {
+        self.0.now() - Duration::from_secs(600)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    async fn sleep_until(&self, deadline: Timestamp) {
+        self.0.sleep_until(deadline + Duration::from_secs(600)).await;
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.0.sleep(time).await;
+    }
+}
+
+#[tokio::test]
+async fn a_resumption_counts_whatever_the_clock_shows_of_whoever_asks_for_it() {
+    let sim = Sim::start().await;
+    let spec = hook("down.example").concurrency(5).retry(every(1, 50));
+    let subscription = sim.subscribe(spec).await;
+    let refused = DeliveryOutcome::failed(FailureKind::Connect, "connection refused", false);
+    sim.client("down.example", refused);
+    for id in 0..100 {
+        sim.put(id, 1).await;
+    }
+    sim.pass(Duration::from_secs(40)).await;
+    let (elsewhere, _) = Flare::builder(sim.memory.clone())
+        .delivery(Arc::new(sim.delivery.clone()))
+        .clock(Arc::new(Wrong(sim.clock.clone())))
+        .settings(patient())
+        .build()
+        .unwrap();
+    let mut before = None;
+    for _ in 0..2 {
+        elsewhere.pause(&subscription.id).await.unwrap();
+        sim.pass(Duration::from_secs(5)).await;
+        let told = sim.delivery.total();
+        let resumed = elsewhere.resume(&subscription.id).await.unwrap().resumed_at;
+        assert!(resumed > before, "each is later than the one before");
+        before = resumed;
+        sim.pass(Duration::from_millis(500)).await;
+        let asked = sim.delivery.total() - told;
+        assert_eq!(asked, 5, "what was wrong before counts no more: no single probe");
+        sim.pass(Duration::from_secs(40)).await;
+    }
 }

@@ -13,9 +13,10 @@ const BULK: u64 = 500;
 const SUBSCRIPTIONS: u32 = 1_000;
 
 /// A world with a resource that has many subscriptions, and another whose client is told.
-async fn made(partition_limit: u32) -> World {
+async fn made(partition_limit: u32, batch: usize) -> World {
     let mut settings = Settings::default();
     settings.partition_limit = partition_limit;
+    settings.batch = batch;
     settings.slots = Some(2);
     let world = World::new(1, SLOW, &settings);
     world.resource("bulk", SUBSCRIPTIONS).await;
@@ -44,8 +45,8 @@ async fn tell(world: &World, changes: u64, revision: u64) -> Vec<Duration> {
     took
 }
 
-async fn a_bulk_import_delays_nobody(partition_limit: u32) {
-    let world = made(partition_limit).await;
+async fn a_bulk_import_delays_nobody(partition_limit: u32, batch: usize) {
+    let world = made(partition_limit, batch).await;
     // The first one finds the client's lane.
     tell(&world, 1, 1).await;
     let quiet = tell(&world, 10, 2).await;
@@ -81,12 +82,18 @@ async fn a_bulk_import_delays_nobody(partition_limit: u32) {
 
 #[tokio::test]
 async fn a_bulk_import_into_one_partition_delays_nobody() {
-    a_bulk_import_delays_nobody(1_000).await;
+    a_bulk_import_delays_nobody(1_000, 100).await;
 }
 
 #[tokio::test]
 async fn a_bulk_import_into_many_partitions_delays_nobody() {
-    a_bulk_import_delays_nobody(100).await;
+    a_bulk_import_delays_nobody(100, 100).await;
+}
+
+/// Many times what is taken from the queue at once: whoever waits behind all of it is found soon.
+#[tokio::test]
+async fn a_bulk_import_of_many_batches_delays_nobody() {
+    a_bulk_import_delays_nobody(1_000, 10).await;
 }
 
 /// However many are at it: those that import wait for each other, and not for ever.

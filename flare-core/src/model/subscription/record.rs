@@ -25,7 +25,7 @@ pub struct Subscription {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// When its last pause or suspension ended.
+    /// When its last pause or suspension ended, by the store's clock.
     pub resumed_at: Option<Timestamp>,
     /// The slot that was reserved for its lanes; without one they are hashed onto one of the others.
     pub slot: Option<u32>,

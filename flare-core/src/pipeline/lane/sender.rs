@@ -43,8 +43,12 @@ pub(super) fn send(
         action = action.as_str(),
         traceparent = document.trace.as_ref().map(tracing::field::display),
     );
+    let (trust, slot) = (lane.term.trust(), lane.slot);
     let attempt = async move {
         match request {
+            // The machine may have slept since the lane began this, and the slot be somebody else's:
+            // nothing is sent, and whoever owned the slot ends this with its lanes.
+            Ok(_) if trust.left(slot, &*context.clock).is_zero() => std::future::pending().await,
             Ok(request) => {
                 let (aged, long) = (context.sleep(context.settings.young_for), context.sleep(LONG));
                 let answer = place.hold(context.delivery.attempt(request), aged, long).await;
