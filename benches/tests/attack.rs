@@ -18,6 +18,7 @@ const NOT_HERE: &str = "fairness";
 
 #[test]
 fn every_run_holds() {
+    println!("not judged here, only by scripts/attack: {NOT_HERE}");
     let names = RUNS.iter().map(|run| run.name).filter(|name| *name != NOT_HERE);
     let missed: Vec<&str> = names.filter(|name| !holds(name)).collect();
     assert!(missed.is_empty(), "missed their limits: {}", missed.join(", "));

@@ -26,7 +26,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// What all lanes together may hold beside a document each: [`Settings::content_limit`].
 ///
 /// [`Settings::content_limit`]: flare_core::pipeline::Settings::content_limit
-const LIMIT: f64 = 24.0;
+const LIMIT: f64 = 16.0;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

@@ -106,7 +106,7 @@ impl Default for Settings {
             ingest_wait: Duration::from_millis(400),
             concurrency: 32,
             in_flight_limit: 1_024,
-            content_limit: 24 << 20,
+            content_limit: 16 << 20,
             young_limit: 128,
             young_for: Duration::from_millis(20),
             timeout: Duration::from_secs(10),
