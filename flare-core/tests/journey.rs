@@ -437,6 +437,8 @@ async fn one_put_more_than_allowed_is_answered_busy() {
     );
     let mut settings = few_slots();
     settings.ingest_limit = 1;
+    // It waits for a quarter of this, and the first one takes longer.
+    settings.ingest_wait = Duration::from_nanos(4);
     let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
     let (flare, _) = Flare::builder(memory)
         .repository(Arc::new(late))

@@ -95,9 +95,13 @@ async fn run(partition_limit: u32, quiet: usize, bulk: usize) -> Result<Vec<Find
     // Once before: the tables of a store in memory grow in step, and all of them at a time.
     import(&calm, bulk, 1).await?;
     let spreading = async || memory.repository().count_undispatched(None).await;
-    while spreading().await? > 0 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let grown = async {
+        while spreading().await? > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok::<(), flare_core::Error>(())
+    };
+    tokio::time::timeout(Duration::from_secs(300), grown).await??;
     tell(&flare, &client).await?;
     let mut before = Vec::new();
     for _ in 0..quiet {

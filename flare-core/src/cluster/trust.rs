@@ -38,7 +38,7 @@ impl Trust {
     pub fn left(&self, slot: u32, clock: &dyn Clock) -> Duration {
         let slots = &self.0.slots;
         let end = slots.get(slot as usize).map_or(0, |end| end.load(Ordering::Acquire));
-        span(end.min(self.0.node.load(Ordering::Acquire)), clock)
+        self.node_left(clock).min(span(end, clock))
     }
 
     /// Whether the slot is certainly this node's: only then may a send start.
@@ -56,19 +56,24 @@ impl Trust {
         self.0.slots.len()
     }
 
-    /// How long the node itself is certainly registered, and knows the newest plan.
+    /// How long the node itself is certainly registered, and knows the newest plan. Once somebody has
+    /// seen that it is not, it never is again.
     pub fn node_left(&self, clock: &dyn Clock) -> Duration {
-        span(self.0.node.load(Ordering::Acquire), clock)
+        let end = self.0.node.load(Ordering::Acquire);
+        let left = span(end, clock);
+        if left.is_zero() && end != 0 {
+            // Whoever was faster has either seen the same or prolonged it in time.
+            let _ = self.0.node.compare_exchange(end, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+        left
     }
 
     /// The lease was prolonged and the plan read, both asked for after `asked`. Tells whether it
     /// was in time: what was not trusted for a moment is not trusted again.
     pub(crate) fn prolong(&self, grant: &LeaseGrant, asked: Duration, clock: &dyn Clock) -> bool {
-        if self.node_left(clock).is_zero() {
-            return false;
-        }
-        self.0.node.store(end_of(grant, asked), Ordering::Release);
-        true
+        let later = |old: u64| (old != 0).then_some(end_of(grant, asked));
+        !self.node_left(clock).is_zero()
+            && self.0.node.fetch_update(Ordering::AcqRel, Ordering::Acquire, later).is_ok()
     }
 
     /// Nothing is trusted any more.
@@ -146,6 +151,14 @@ mod tests {
         assert!(!trust.is_trusted(1, &At(100)));
         trust.open(1);
         assert!(trust.is_trusted(1, &At(114)) && !trust.is_trusted(1, &At(115)));
+        trust.open(1);
+        assert!(!trust.is_trusted(1, &At(114)), "once it was seen to have ended it has");
+    }
+
+    #[test]
+    fn a_slot_is_trusted_while_it_is_the_node_s() {
+        let (trust, _) = trust();
+        trust.open(1);
         assert!(!trust.is_trusted(0, &At(101)) && !trust.is_trusted(9, &At(101)));
         trust.limit(1, Duration::from_secs(105));
         assert!(trust.is_trusted(1, &At(104)) && !trust.is_trusted(1, &At(105)));

@@ -200,7 +200,7 @@ impl Worker {
         &self,
         mut groups: ByResource,
         mut settled: Vec<(Receipt, Settlement)>,
-        begun: Begun<'_>,
+        mut begun: Begun<'_>,
     ) {
         if groups.is_empty() {
             drop(begun);
@@ -233,6 +233,9 @@ impl Worker {
             *messages = left;
             let done: Vec<Message> = done;
             settled.extend(done.into_iter().map(|(_, receipt, _)| (receipt, Settlement::Done)));
+            if messages.is_empty() {
+                begun.done(*resource);
+            }
             !messages.is_empty()
         });
         self.side_by_side(groups, &mut known, settled, begun).await;
@@ -244,13 +247,15 @@ impl Worker {
         groups: ByResource,
         known: &mut HashMap<ResourceId, Outstanding>,
         mut settled: Vec<(Receipt, Settlement)>,
-        begun: Begun<'_>,
+        mut begun: Begun<'_>,
     ) {
-        let mut working: FuturesUnordered<BoxFuture<'_, Worked>> = FuturesUnordered::new();
+        let mut working: FuturesUnordered<BoxFuture<'_, (ResourceId, Worked)>> =
+            FuturesUnordered::new();
         for (resource, messages) in groups {
+            let named = move |worked| (resource, worked);
             working.push(match known.remove(&resource) {
-                Some(known) => self.turn(resource, known, messages).boxed(),
-                None => self.give_back(resource, messages).boxed(),
+                Some(known) => self.turn(resource, known, messages).map(named).boxed(),
+                None => self.give_back(resource, messages).map(named).boxed(),
             });
         }
         let mut settling: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
@@ -258,7 +263,10 @@ impl Worker {
             tokio::select! {
                 biased;
                 worked = working.next() => match worked {
-                    Some(worked) => settled.extend(self.settlements(worked)),
+                    Some((resource, worked)) => {
+                        begun.done(resource);
+                        settled.extend(self.settlements(worked));
+                    }
                     None => break,
                 },
                 Some(()) = settling.next() => {}
@@ -314,7 +322,9 @@ impl Worker {
         let (fresh, failed): (Vec<Message>, Vec<Message>) =
             messages.into_iter().partition(|(.., attempt)| *attempt <= 1);
         let (load, messages) = loaded(resource, fresh);
-        let after = self.floor.back_after(self.source.context(), resource, load.len());
+        let failing: usize = failed.iter().map(|(task, ..)| task.documents().count()).sum();
+        let waiting = load.len() + failing;
+        let after = self.floor.back_after(self.source.context(), resource, waiting);
         let outcome = self.send_back(load, after).await;
         let wait = failed.into_iter().map(|(_, receipt, _)| (receipt, Settlement::Retry { after }));
         self.source.settle(wait.collect()).await;

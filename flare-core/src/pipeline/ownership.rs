@@ -188,10 +188,7 @@ async fn keep_alive(context: &Context, lease: LeaseId, trust: &Trust) {
             () = context.sleep(trust.left(&*context.clock)) => continue,
         };
         match prolonged {
-            // What was not trusted for a moment is not trusted again: the machine may have slept, and
-            // what the lanes were about to send then was never sent.
-            Ok(_) if trust.left(&*context.clock).is_zero() => {}
-            Ok(grant) => trust.prolong(trusted_until(&grant, asked)),
+            Ok(grant) => trust.prolong(trusted_until(&grant, asked), &*context.clock),
             Err(error) if error.is_temporary() => {
                 warn!(error = %chain(&error), "could not prolong the lease, will retry");
             }

@@ -31,8 +31,8 @@ pub struct Settings {
     pub workers: usize,
     /// Most messages a stage takes at a time.
     pub batch: usize,
-    /// Most calls that put or delete under way, however quick the store is; one more is answered
-    /// *busy*.
+    /// Most calls that put or delete under way, however quick the store is, and most that wait for a
+    /// moment to be; one more is answered *busy*.
     pub ingest_limit: usize,
     /// How long a put may wait for those before it. Of calls that put or delete only as many are
     /// under way as the store has lately answered within this time (16 always); one more waits for a

@@ -74,16 +74,13 @@ impl Shares {
         begun
     }
 
-    /// The worker that began with these resources has ended.
-    pub(super) fn end(&mut self, begun: &[ResourceId]) {
-        if begun.is_empty() {
-            return;
+    /// A worker is done with a resource that it began with, and has ended if that was its `last`.
+    pub(super) fn leave(&mut self, resource: ResourceId, last: bool) {
+        if let Some(share) = self.resources.get_mut(&resource) {
+            share.workers = share.workers.saturating_sub(1);
         }
-        self.busy = self.busy.saturating_sub(1);
-        for resource in begun {
-            if let Some(share) = self.resources.get_mut(resource) {
-                share.workers = share.workers.saturating_sub(1);
-            }
+        if last {
+            self.busy = self.busy.saturating_sub(1);
         }
     }
 
@@ -132,10 +129,21 @@ mod tests {
         assert!(!shares.is_full(), "whoever has nothing to do is not busy");
         assert_eq!(shares.begin([bulk, other], now), [other]);
         assert!(shares.is_full());
-        shares.end(&[other]);
+        shares.leave(other, true);
         assert_eq!(shares.begin([other], now), [other]);
-        shares.end(&[bulk]);
+        shares.leave(bulk, true);
         assert_eq!(shares.begin([bulk], now), [], "one at it, one at the other, one left");
+    }
+
+    #[test]
+    fn what_a_worker_is_done_with_may_begin_again_though_the_worker_goes_on() {
+        let (mut shares, bulk, other) = (Shares::new(1), resource(1), resource(2));
+        let now = Duration::ZERO;
+        assert_eq!(shares.begin([bulk, other], now), [bulk, other]);
+        assert_eq!(shares.begin([other], now), [], "somebody is at it");
+        shares.leave(other, false);
+        assert!(shares.is_busy(), "with the bulk");
+        assert_eq!(shares.begin([bulk, other], now), [other]);
     }
 
     #[test]
@@ -171,7 +179,10 @@ mod tests {
             };
             for (wanted, ends) in steps {
                 if ends < at_work.len() {
-                    shares.end(&at_work.remove(ends));
+                    let begun = at_work.remove(ends);
+                    for (number, it) in begun.iter().enumerate() {
+                        shares.leave(*it, number + 1 == begun.len());
+                    }
                 }
                 if shares.is_full() {
                     prop_assert_eq!(at_work.len(), workers + 1);

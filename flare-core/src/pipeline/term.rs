@@ -94,15 +94,25 @@ impl Trust {
         Self(AtomicU64::new(nanos(end)))
     }
 
-    /// Trusted until another time.
-    pub(crate) fn prolong(&self, end: Duration) {
-        self.0.store(nanos(end), Ordering::Release);
+    /// Trusted until another time, unless that has ended: what was not trusted for a moment is not
+    /// trusted again, as what was about to be sent then never is.
+    pub(crate) fn prolong(&self, end: Duration, clock: &dyn Clock) {
+        if !self.left(clock).is_zero() {
+            let later = |old: u64| (old != 0).then_some(nanos(end));
+            // It has ended meanwhile, and somebody has seen it.
+            let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        }
     }
 
-    /// How long they still are.
+    /// How long they still are. Once somebody has seen that they are not, they never are again.
     pub(crate) fn left(&self, clock: &dyn Clock) -> Duration {
-        let end = Duration::from_nanos(self.0.load(Ordering::Acquire));
-        end.saturating_sub(clock.monotonic())
+        let end = self.0.load(Ordering::Acquire);
+        let left = Duration::from_nanos(end).saturating_sub(clock.monotonic());
+        if left.is_zero() && end != 0 {
+            // Whoever was faster has either seen the same or prolonged it in time.
+            let _ = self.0.compare_exchange(end, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+        left
     }
 }
 

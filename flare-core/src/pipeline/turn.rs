@@ -65,9 +65,22 @@ pub(super) struct Begun<'a> {
     pub(super) resources: Vec<ResourceId>,
 }
 
+impl Begun<'_> {
+    /// Is done with one of them, perhaps before the others: whoever finds something to do for it next
+    /// does not have to wait for those.
+    pub(super) fn done(&mut self, resource: ResourceId) {
+        let Some(at) = self.resources.iter().position(|begun| *begun == resource) else { return };
+        self.resources.swap_remove(at);
+        self.floor.shares().leave(resource, self.resources.is_empty());
+        self.floor.freed.notify_one();
+    }
+}
+
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        self.floor.shares().end(&self.resources);
+        while let Some(resource) = self.resources.last().copied() {
+            self.done(resource);
+        }
         self.floor.freed.notify_one();
     }
 }

@@ -1,7 +1,10 @@
 //! Takes a document and what its client is to be told; gives the one request that tells it, which
 //! keeps its place, and counts what it holds, until it ends.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tracing::{Instrument, info_span};
@@ -46,12 +49,12 @@ pub(super) fn send(
     let (trust, slot) = (lane.term.trust(), lane.slot);
     let attempt = async move {
         match request {
-            // The machine may have slept since the lane began this, and the slot be somebody else's:
-            // nothing is sent, and whoever owned the slot ends this with its lanes.
-            Ok(_) if trust.left(slot, &*context.clock).is_zero() => std::future::pending().await,
             Ok(request) => {
                 let (aged, long) = (context.sleep(context.settings.young_for), context.sleep(LONG));
-                let answer = place.hold(context.delivery.attempt(request), aged, long).await;
+                // The machine may sleep at any time, and the slot be another node's when it wakes.
+                let ours = || !trust.left(slot, &*context.clock).is_zero();
+                let request = while_trusted(context.delivery.attempt(request), ours);
+                let answer = place.hold(request, aged, long).await;
                 drop(content);
                 answer
             }
@@ -61,4 +64,12 @@ pub(super) fn send(
         }
     };
     attempt.instrument(span)
+}
+
+/// Goes on with a request only while that may be: looking up a name and connecting take time, and what
+/// follows them is not begun any more. Trust that has ended does not come back, and whoever had the slot
+/// drops its lanes then, and this with them.
+async fn while_trusted<T>(request: impl Future<Output = T>, trusted: impl Fn() -> bool) -> T {
+    let mut request = pin!(request);
+    poll_fn(|context| if trusted() { request.as_mut().poll(context) } else { Poll::Pending }).await
 }
