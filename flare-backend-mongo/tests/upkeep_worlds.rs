@@ -194,8 +194,11 @@ impl World {
                 } else {
                     self.counts.insert(key(&id.clone().into()), taken);
                 }
-                let ago = if lately { Duration::ZERO } else { LONG_AGO };
-                let taken_at = DateTime::from_millis(nanos_ago(ago) / 1_000_000);
+                // Not just now: what is taken lately has to stay so, however long the visit takes.
+                let soon = i64::try_from(LONG_AGO.as_nanos()).unwrap();
+                let taken_at =
+                    if lately { nanos_ago(Duration::ZERO) + soon } else { nanos_ago(LONG_AGO) };
+                let taken_at = DateTime::from_millis(taken_at / 1_000_000);
                 counters.push(doc! { "_id": id, "seats": taken, "takenAt": taken_at });
             }
             // Subscriptions keep the counts of a resource that is gone.
