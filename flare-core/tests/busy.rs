@@ -177,7 +177,7 @@ async fn an_origin_that_is_too_fast_is_told_soon_and_who_is_let_in_is_answered_s
         let longest = answers.refused.iter().max().copied().unwrap_or_default();
         assert_eq!(longest, Duration::from_millis(100), "a quarter of what a put may wait");
         let median = Answers::median(answers.accepted);
-        assert!(median <= Duration::from_millis(800), "{median:?} with {each:?}");
+        assert!(median <= Duration::from_millis(700), "{median:?} with {each:?}");
     }
 }
 
