@@ -14,7 +14,7 @@ use std::process::Command;
 use flare_benches::attack::RUNS;
 
 /// Judged by `scripts/attack` alone: in an unoptimised build it measures the processor. What it shows
-/// is held in simulated time by `flare-core/tests/stages/fairness.rs`.
+/// is held in simulated time by `flare-core/tests/pipeline/stages/fairness.rs`.
 const NOT_HERE: &str = "fairness";
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is counted and said of a cluster. Alone in its process: recorder and log are the process's.
+//! What is counted and said of a cluster. Alone in its process: whether anything is logged at all is
+//! decided for the whole of it.
 
 #![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
@@ -72,10 +73,11 @@ impl World {
 async fn what_happens_in_a_cluster_is_counted_and_said_under_the_documented_names() {
     let recorder = DebuggingRecorder::new();
     let snapshots = recorder.snapshotter();
-    recorder.install().unwrap();
+    let _counted = metrics::set_default_local_recorder(&recorder);
     let log = Log::default();
     let writer = log.clone();
-    tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+    let said = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let _said = tracing::subscriber::set_default(said.finish());
 
     let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
     let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use flare_core::model::duration::MAX_DURATION;
 use flare_core::port::{Clock, SystemClock};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -121,7 +122,8 @@ fn protocol(limits: &Limits) -> http1::Builder {
     let mut protocol = http1::Builder::new();
     protocol
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        // Longer than that is as good as never, and more than hyper can add to a time.
+        .header_read_timeout(limits.header_timeout.min(MAX_DURATION))
         .max_buf_size(limits.header_limit);
     protocol
 }
@@ -134,4 +136,32 @@ fn is_the_peer_s(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionRefused
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn limits_that_never_end_are_no_limits() {
+        let never = Duration::MAX;
+        let limits = Limits { header_timeout: never, write_timeout: never, ..Limits::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            serve(listener, Router::new(), &limits, async { drop(stopped.await) }, never).await
+        });
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+        stop.send(()).unwrap();
+        assert!(serving.await.unwrap(), "a request is still under way");
+    }
 }

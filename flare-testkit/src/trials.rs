@@ -58,6 +58,7 @@ pub struct Trials {
     service: Service,
     address: Arc<str>,
     trials: Vec<Trial>,
+    part: &'static str,
     at_a_time: Option<usize>,
 }
 
@@ -65,13 +66,19 @@ impl Trials {
     /// No trials yet, against `service`.
     pub fn on(service: Service) -> Self {
         let address = service.address().unwrap_or_default().into();
-        Self { service, address, trials: Vec::new(), at_a_time: None }
+        Self { service, address, trials: Vec::new(), part: "", at_a_time: None }
     }
 
     /// Runs so many at a time, unless the command line says: for trials that mostly wait, of which
     /// more can run than there are processors.
     pub fn at_a_time(mut self, trials: usize) -> Self {
         self.at_a_time = Some(trials);
+        self
+    }
+
+    /// Names what is added from here on after a part of the program: `part::name`.
+    pub fn of(mut self, part: &'static str) -> Self {
+        self.part = part;
         self
     }
 
@@ -115,6 +122,10 @@ impl Trials {
 
     fn add(mut self, name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Self {
         let missing = self.address.is_empty();
+        let mut name: String = name.into();
+        if !self.part.is_empty() {
+            name = format!("{}::{name}", self.part);
+        }
         let trial = Trial::test(name, move || {
             run();
             Ok(())

@@ -145,7 +145,7 @@ impl JobStore for MongoRepository {
         const OPERATION: &str = "job";
         let this = doc! { "kind": written(kind), "subject": subject };
         let found = self.connection.run(OPERATION, self.stored.jobs.find_one(this)).await?;
-        found.map(|found| read_job(Record::new(OPERATION, &found))).transpose()
+        found.map(|found| Record::new(OPERATION, &found).whole(KIND, read_job)).transpose()
     }
 
     async fn advance_job(

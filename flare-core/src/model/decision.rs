@@ -71,13 +71,14 @@ pub struct Tenure {
 impl Tenure {
     /// What the client holds as far as *this* worker can know.
     ///
-    /// A row that another epoch wrote last, and that was already waiting when this worker took
+    /// A row that an earlier epoch wrote last, and that was already waiting when this worker took
     /// over, may have been sent by the worker before, which died before it could say so: its `No`
     /// is worth only a `Maybe`. The result is what has to be stored again if the next attempt
-    /// fails, because storing it makes the row this epoch's own.
+    /// fails, because storing it makes the row this epoch's own. A later epoch is this worker's too:
+    /// it draws one when lanes begin anew, and nobody else writes before the tenure ends.
     pub fn holding(&self, present: Present, row_epoch: Epoch, row_since: Timestamp) -> Present {
         match present {
-            Present::No if row_epoch != self.epoch && row_since <= self.taken_at => Present::Maybe,
+            Present::No if row_epoch < self.epoch && row_since <= self.taken_at => Present::Maybe,
             known => known,
         }
     }
@@ -169,12 +170,13 @@ mod tests {
     fn a_predecessors_row_is_in_doubt_unless_it_became_pending_after_the_take_over() {
         let at = Timestamp::from_unix_seconds;
         let mine = Tenure { epoch: Epoch::new(7), taken_at: at(100) };
-        let (other, own) = (Epoch::new(6), Epoch::new(7));
+        let (other, own, anew) = (Epoch::new(6), Epoch::new(7), Epoch::new(9));
         let cases = [
             (Present::No, other, 99, Present::Maybe),
             (Present::No, other, 100, Present::Maybe),
             (Present::No, other, 101, Present::No),
             (Present::No, own, 99, Present::No),
+            (Present::No, anew, 100, Present::No),
             (Present::Yes, other, 99, Present::Yes),
             (Present::Maybe, own, 101, Present::Maybe),
         ];

@@ -53,7 +53,7 @@ pub(crate) async fn own_all_slots(
         match term {
             Ok(Some(held)) => {
                 failures = 0;
-                info!(epoch = %held.term.tenure.epoch, "took over all lanes");
+                info!(epoch = %held.term.epoch, "took over all lanes");
                 hold(&context, &changes, held, &mut stop).await;
             }
             Ok(None) => failures = 0,
@@ -140,7 +140,7 @@ async fn hold(
     stop: &mut Stop,
 ) {
     let Hold { term, trust, lease } = held;
-    let (epoch, slots) = (term.tenure.epoch, term.slots.clone());
+    let (epoch, slots) = (term.epoch, term.slots.clone());
     if changes.send(OwnershipChange::Granted(term)).await.is_err() {
         return;
     }

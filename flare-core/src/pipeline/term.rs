@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::slots::Slots;
-use crate::model::{Tenure, Timestamp};
+use crate::model::{Epoch, Tenure, Timestamp};
 use crate::port::{Clock, EpochGrant};
 
 /// The time during which slots are this runtime's. Several may be under way, each with its own
@@ -16,8 +16,10 @@ use crate::port::{Clock, EpochGrant};
 pub(crate) struct Term {
     /// Which slots.
     pub(crate) slots: Slots,
-    /// Since when, under which epoch.
+    /// Since when, and what nobody but us can have written since.
     pub(crate) tenure: Tenure,
+    /// What effects are stored under. Later than the tenure's if lanes began anew meanwhile.
+    pub(crate) epoch: Epoch,
     ahead: Ahead,
     trust: Arc<dyn Trusted>,
 }
@@ -42,7 +44,7 @@ pub(crate) trait Trusted: fmt::Debug + Send + Sync {
 impl Term {
     /// Slots under an epoch that somebody drew for them.
     pub(crate) fn new(slots: Slots, tenure: Tenure, ahead: Ahead, trust: Arc<dyn Trusted>) -> Self {
-        Self { slots, tenure, ahead, trust }
+        Self { slots, tenure, epoch: tenure.epoch, ahead, trust }
     }
 
     /// Slots under an epoch that was asked for at `before`, by our clock.
@@ -57,9 +59,9 @@ impl Term {
     }
 
     /// The same for one of its slots, under a later epoch.
-    pub(crate) fn under(&self, slot: u32, tenure: Tenure) -> Self {
+    pub(crate) fn under(&self, slot: u32, tenure: Tenure, epoch: Epoch) -> Self {
         let (ahead, trust) = (self.ahead, Arc::clone(&self.trust));
-        Self { slots: [slot].into_iter().collect(), tenure, ahead, trust }
+        Self { slots: [slot].into_iter().collect(), tenure, epoch, ahead, trust }
     }
 
     /// Store time, as well as it can be told from here.

@@ -19,7 +19,9 @@ mod leaving;
 #[path = "../histories/pool.rs"]
 mod pool;
 mod scenarios;
+mod sharing;
 mod shedding;
+mod slots;
 mod stores;
 mod worker;
 mod world;

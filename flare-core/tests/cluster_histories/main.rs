@@ -19,9 +19,9 @@ mod history;
 mod known;
 #[path = "../histories/meddle.rs"]
 mod meddle;
-#[path = "../sharing/node.rs"]
+#[path = "../cluster/sharing/node.rs"]
 mod node;
-#[path = "../sharing/observed.rs"]
+#[path = "../cluster/sharing/observed.rs"]
 mod observed;
 #[path = "../histories/plan.rs"]
 mod plan;

@@ -2,6 +2,7 @@
 #![cfg(feature = "http")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "all of this is a test")]
 
+mod conformance;
 mod exchange;
 mod guard;
 mod names;

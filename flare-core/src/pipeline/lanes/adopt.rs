@@ -61,7 +61,7 @@ impl Lanes {
             return;
         }
         let Some(tenancy) = self.slots.get(&slot).filter(|it| it.works()) else { return };
-        let moved = tenancy.grant_of(id).term.tenure.epoch <= subscription.least_epoch;
+        let moved = tenancy.grant_of(id).term.epoch <= subscription.least_epoch;
         self.directory.update(&subscription);
         let missing = self.directory.missing(&subscription);
         if missing.is_empty() {

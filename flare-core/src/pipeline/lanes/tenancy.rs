@@ -24,7 +24,7 @@ pub(super) struct Grant {
 
 impl Grant {
     pub(super) fn new(context: &Context, term: Term) -> Self {
-        Self { groups: Arc::new(Groups::new(context, term.tenure.epoch)), term }
+        Self { groups: Arc::new(Groups::new(context, term.epoch)), term }
     }
 }
 
@@ -84,16 +84,15 @@ impl Tenancy {
         afresh: Afresh,
     ) -> bool {
         let before = &self.grant_of(subscription).term;
-        if drawn.epoch <= before.tenure.epoch {
+        if drawn.epoch <= before.epoch {
             return false;
         }
-        let taken_at = match afresh {
+        let tenure = match afresh {
             // Since the slot was taken everything was stored before anything else was begun.
-            Afresh::Renumbered => before.tenure.taken_at,
-            Afresh::Failed | Afresh::Moved => drawn.at,
+            Afresh::Renumbered => before.tenure,
+            Afresh::Failed | Afresh::Moved => Tenure { epoch: drawn.epoch, taken_at: drawn.at },
         };
-        let tenure = Tenure { epoch: drawn.epoch, taken_at };
-        let term = before.under(slot, tenure);
+        let term = before.under(slot, tenure, drawn.epoch);
         self.renewed.insert(subscription, Grant::new(context, term));
         true
     }
@@ -120,7 +119,7 @@ impl Tenancy {
 
     /// Whether this is what it works by already, or older.
     pub(super) fn knows(&self, grant: &Grant) -> bool {
-        self.works() && grant.term.tenure.epoch <= self.grant.term.tenure.epoch
+        self.works() && grant.term.epoch <= self.grant.term.epoch
     }
 
     pub(super) fn took_up(&mut self, task: AbortHandle) {

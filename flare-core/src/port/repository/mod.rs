@@ -23,7 +23,7 @@ pub use subscriptions::{Member, Replaced, SubscriptionStore};
 ///
 /// # What it costs
 /// Over a network a call is a round trip, so whoever calls asks for many things at once:
-/// `flare-core/tests/round_trips.rs` counts the calls from a put to the stored outcome and holds
+/// `flare-core/tests/pipeline/round_trips.rs` counts the calls from a put to the stored outcome and holds
 /// them to a fifth of one per delivery, in batches of a hundred. A backend should need one round
 /// trip for a batch, whatever number of items it has, and one for a scan that fits into a batch.
 ///

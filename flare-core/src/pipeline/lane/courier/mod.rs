@@ -42,8 +42,7 @@ const BEHIND: Duration = Duration::from_millis(200);
 
 /// Works a lane until it is told to stop or loses it, then finishes what is in flight.
 pub(crate) async fn run(lane: Lane, places: Places, former: FormerLanes) {
-    let span =
-        info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.tenure.epoch);
+    let span = info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.epoch);
     let work = async {
         if let Some(ledger) = recall(&lane, former).await {
             Courier::new(lane, &places, ledger).run().await;

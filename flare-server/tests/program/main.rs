@@ -1,0 +1,12 @@
+//! The program `flare` on stores in memory: its command line, its manners with clients, its end.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
+
+mod abuse;
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod drain;
+mod openapi;
+mod readme;
+mod upkeep;
