@@ -36,15 +36,15 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 
 async fn measure(subscriptions: usize, time: Duration) -> Result<bool> {
     let (flare, runtime) = Flare::builder(MemoryBackend::new()).http(http()?).build()?;
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     let new = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
     let resource = flare.create_resource(new).await?;
     pause(SETTLES).await;
     let none = cores(time).await?;
     for number in 0..subscriptions {
         let spec = SubscriptionSpec::post(format!("http://client-{number}.example.com/{{item}}"));
-        let created = flare.create_subscription(&resource.id, spec).await?;
-        flare.pause(&created.id).await?;
+        let created = flare.create_subscription(resource.id, spec).await?;
+        flare.pause(created.id).await?;
     }
     // Some changes for them to hold.
     for item in 0..10 {

@@ -12,9 +12,7 @@ use flare_benches::measure::resident_bytes;
 use flare_benches::world::body;
 use flare_core::Flare;
 use flare_core::model::{NewResource, SubscriptionId, SubscriptionSpec, Version};
-use flare_core::pipeline::{Event, EventKind};
-use tokio::sync::broadcast::Receiver as Events;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use flare_core::pipeline::{Event, EventKind, EventListener};
 
 use crate::Result;
 use crate::e2e::{Receiver, http, now_nanos, pause, within};
@@ -52,7 +50,7 @@ async fn soak(time: Duration) -> Result<bool> {
     let mut receiver = Receiver::start(0).await?;
     receiver.expect(0, HEALTHY, 1).await?;
     let (flare, runtime) = Flare::builder(MemoryBackend::new()).http(http()?).build()?;
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     let healthy = subscribe(&flare, &receiver).await?;
     let slow = Clients::listen(SLOW_FOR).await?;
     subscribe_slow(&flare, &slow).await?;
@@ -100,7 +98,7 @@ async fn soak(time: Duration) -> Result<bool> {
         "healthy clients {}",
         if caught_up { "have the last version" } else { "MISS THE END" }
     );
-    println!("events missed by the listener: {}", seen.missed);
+    println!("events missed by the listener: {}", events.missed());
     Ok(flat && caught_up)
 }
 
@@ -111,12 +109,12 @@ async fn subscribe(flare: &Flare, receiver: &Receiver) -> Result<Vec<Subscriptio
     // Nobody listens where somebody just stopped listening.
     let closed = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
     let down = SubscriptionSpec::post(format!("http://{closed}/{{item}}"));
-    flare.create_subscription(&resource.id, down).await?;
+    flare.create_subscription(resource.id, down).await?;
     let mut ids = Vec::new();
     // The sink does not answer the one beyond those it knows.
     for number in 0..=HEALTHY {
         let url = receiver.url("{revision}", number, "{item}");
-        ids.push(flare.create_subscription(&resource.id, SubscriptionSpec::post(url)).await?.id);
+        ids.push(flare.create_subscription(resource.id, SubscriptionSpec::post(url)).await?.id);
     }
     ids.truncate(HEALTHY);
     Ok(ids)
@@ -128,7 +126,7 @@ async fn subscribe_slow(flare: &Flare, clients: &Clients) -> Result<()> {
     let resource = flare.create_resource(new).await?;
     for number in 0..SLOW {
         let spec = SubscriptionSpec::post(clients.slow(number));
-        flare.create_subscription(&resource.id, spec).await?;
+        flare.create_subscription(resource.id, spec).await?;
     }
     Ok(())
 }
@@ -138,7 +136,6 @@ async fn subscribe_slow(flare: &Flare, clients: &Clients) -> Result<()> {
 struct Seen {
     delivered: u64,
     failed: u64,
-    missed: u64,
     newest: HashMap<SubscriptionId, Version>,
 }
 
@@ -153,27 +150,22 @@ impl Seen {
         }
     }
 
-    fn take_all(&mut self, events: &mut Events<Event>) {
-        loop {
-            match events.try_recv() {
-                Ok(event) => self.take(event),
-                Err(TryRecvError::Lagged(missed)) => self.missed += missed,
-                Err(_) => return,
-            }
+    fn take_all(&mut self, events: &mut EventListener) {
+        while let Some(event) = events.try_next() {
+            self.take(event);
         }
     }
 
     /// Waits until all of them have a revision.
-    async fn all_have(&mut self, events: &mut Events<Event>, who: &[SubscriptionId], last: i64) {
+    async fn all_have(&mut self, events: &mut EventListener, who: &[SubscriptionId], last: i64) {
         let has = |newest: &HashMap<SubscriptionId, Version>, id| {
             newest.get(id).is_some_and(|version: &Version| version.revision().get() == last)
         };
         while !who.iter().all(|id| has(&self.newest, id)) {
-            match events.recv().await {
-                Ok(event) => self.take(event),
-                Err(RecvError::Lagged(missed)) => self.missed += missed,
+            match events.next().await {
+                Some(event) => self.take(event),
                 // Nobody is left to tell: the time will run out.
-                Err(RecvError::Closed) => pause(CATCH_UP * 2).await,
+                None => pause(CATCH_UP * 2).await,
             }
         }
     }

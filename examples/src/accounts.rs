@@ -94,7 +94,7 @@ impl Accounts {
             users.revision
         };
         // First told, then forgotten: if telling fails, the user is there to be deleted again.
-        self.flare.delete_document(&document(id), Some(&revision.to_string())).await?;
+        self.flare.delete_document_at(&document(id), revision).await?;
         let mut users = self.lock();
         if users.by_id.get(id).is_some_and(|user| user.revision < revision) {
             users.by_id.remove(id);
@@ -105,7 +105,7 @@ impl Accounts {
     /// Lets a client be told of every change from now on.
     pub async fn listen(&self, new: NewListener) -> Result<(), Error> {
         let subscription = SubscriptionSpec::post(new.url);
-        self.flare.create_subscription(&self.resource.id, subscription).await?;
+        self.flare.create_subscription(self.resource.id, subscription).await?;
         Ok(())
     }
 

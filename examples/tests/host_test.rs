@@ -17,7 +17,7 @@ async fn a_client_is_told_of_a_user_and_of_its_end() -> Result<(), Box<dyn Error
     let delivery = RecordingDelivery::new(Arc::new(SystemClock::new()));
     let flare = Flare::builder(MemoryBackend::new()).delivery(Arc::new(delivery.clone()));
     let (flare, runtime) = flare.build()?;
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     let accounts = Accounts::start(flare.clone()).await?; // the code under test
     accounts.listen(NewListener { url: "https://client.example.com/{id}".into() }).await?;
 

@@ -146,6 +146,12 @@ impl Error {
             .detail(invalid.reason().to_owned())
     }
 
+    /// The same, as the failure of what the caller asked for: it knows no verb of a port.
+    #[must_use]
+    pub(crate) fn during(self, operation: &'static str) -> Self {
+        self.edit(|inner| inner.operation = operation)
+    }
+
     /// A record that cannot be read, met in `operation`. It says nothing about any other record.
     pub fn of_record(operation: &'static str, unreadable: Unreadable) -> Self {
         Self::new(ErrorKind::Corrupt, operation)
@@ -229,6 +235,13 @@ impl Error {
     /// What happened, in words; empty if the kind says it all.
     pub fn detail_text(&self) -> &str {
         &self.inner.detail
+    }
+}
+
+/// So that `?` takes refusals of values a host makes itself, before any call.
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::invalid("check", invalid)
     }
 }
 

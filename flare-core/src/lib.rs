@@ -9,9 +9,10 @@ pub mod model;
 pub mod observe;
 pub mod pipeline;
 pub mod port;
+pub mod prelude;
 pub mod upkeep;
 
 #[doc(hidden)]
 pub use app::Script;
-pub use app::{Backend, Flare, FlareBuilder, NodeReport, Runtime};
+pub use app::{Backend, Flare, FlareBuilder, Left, NodeReport, Runtime, RuntimeHandle};
 pub use error::{Error, ErrorKind, Result, Retry};

@@ -54,7 +54,7 @@ impl World {
             .seed(seed)
             .build()
             .unwrap();
-        (flare, tokio::spawn(runtime.run(std::future::pending())))
+        (flare, tokio::spawn(runtime.run(std::future::pending::<()>())))
     }
 
     async fn pass(&self, time: Duration) {

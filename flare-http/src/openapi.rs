@@ -73,6 +73,7 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         routes::operations::status,
         routes::operations::pause,
         routes::operations::resume,
+        routes::operations::retry,
         routes::operations::replay,
         routes::operations::dead_letters,
         routes::documents::read,

@@ -94,7 +94,8 @@ fn host() -> String {
 fn guard(delivery: &Delivery) -> Result<Guard, Error> {
     let networks = &delivery.guard;
     let refused = |invalid| Error::invalid("guard", invalid);
-    let allowed = networks.allow.iter().try_fold(Guard::default(), |guard, text| guard.allow(text));
+    let closed = Guard::default().named("delivery.guard.allow", "delivery.guard.deny");
+    let allowed = networks.allow.iter().try_fold(closed, |guard, text| guard.allow(text));
     networks
         .deny
         .iter()

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::Timestamp;
-use flare_core::port::{Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind};
+use flare_core::port::{
+    Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, SystemClock,
+};
 use tokio::sync::Notify;
 
 /// Requests kept unless said otherwise.
@@ -60,6 +62,13 @@ pub struct Recorded {
     pub at: Timestamp,
     /// What was asked.
     pub request: DeliveryRequest,
+}
+
+impl Default for RecordingDelivery {
+    /// Answers everything with `200`, and notes times by the system's clock.
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock::new()))
+    }
 }
 
 impl RecordingDelivery {

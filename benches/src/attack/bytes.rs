@@ -113,12 +113,12 @@ impl Attack {
         backend.repository = Some(Arc::new(far.clone()));
         let http = HttpConfig::new().guard(Guard::default().allow("127.0.0.0/8")?);
         let (flare, runtime) = Flare::builder(backend).http(http).build()?;
-        let running = tokio::spawn(runtime.run(std::future::pending()));
+        let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
         let new = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
         let resource = flare.create_resource(new).await?;
         for number in 0..self.clients {
             let spec = SubscriptionSpec::post(clients.slow(number));
-            flare.create_subscription(&resource.id, spec).await?;
+            flare.create_subscription(resource.id, spec).await?;
         }
         let stored = (self.documents * self.bytes) as u64;
         let body: Bytes = body(FIRST, self.bytes);

@@ -85,12 +85,12 @@ async fn run(partition_limit: u32, quiet: usize, bulk: usize) -> Result<Vec<Find
         .build()?;
     // On the same stores, without the network.
     let (calm, _) = Flare::builder(memory.clone()).settings(settings).build()?;
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     subscribe(&calm, &resource(&calm, "bulk").await?, SUBSCRIPTIONS).await?;
     let other = resource(&calm, "other").await?;
     subscribe(&calm, &other, 100).await?;
     let hook = SubscriptionSpec::post("http://told.example.com/{id}");
-    flare.create_subscription(&other.id, hook).await?;
+    flare.create_subscription(other.id, hook).await?;
 
     // Once before: the tables of a store in memory grow in step, and all of them at a time.
     import(&calm, bulk, 1).await?;
@@ -144,8 +144,8 @@ async fn resource(flare: &Flare, name: &str) -> flare_core::Result<Resource> {
 async fn subscribe(flare: &Flare, resource: &Resource, count: u32) -> flare_core::Result<()> {
     for number in 0..count {
         let url = format!("http://{}-{number}.example.com/{{id}}", resource.id);
-        let client = flare.create_subscription(&resource.id, SubscriptionSpec::post(url)).await?;
-        flare.pause(&client.id).await?;
+        let client = flare.create_subscription(resource.id, SubscriptionSpec::post(url)).await?;
+        flare.pause(client.id).await?;
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl World {
                 .name_servers([names.address()])
                 .idle_per_host(0);
             let (flare, running) = Flare::builder(MemoryBackend::new()).http(config).build()?;
-            tokio::spawn(running.run(std::future::pending()));
+            tokio::spawn(running.run(std::future::pending::<()>()));
             let live = |number| format!("http://client{number}.live.test:{port}/");
             let healthy = NamedClients::new(&flare, "items", HEALTHY, live).await?;
             let silent = |number| format!("http://client{number}.mute.test/");
@@ -120,7 +120,7 @@ impl NamedClients {
         let mut subscriptions = Vec::with_capacity(count);
         for number in 0..count {
             let spec = SubscriptionSpec::post(url(number));
-            subscriptions.push(flare.create_subscription(&resource, spec).await?.id);
+            subscriptions.push(flare.create_subscription(resource, spec).await?.id);
         }
         Ok(Self { flare: flare.clone(), path, subscriptions, revision: 0.into() })
     }
@@ -141,7 +141,7 @@ impl NamedClients {
         self.put(plan.documents).await?;
         for subscription in &self.subscriptions {
             loop {
-                let report = self.flare.subscription_status(subscription).await?;
+                let report = self.flare.subscription_status(*subscription).await?;
                 if report.lag == 0 && report.spreading == 0 {
                     break;
                 }
@@ -160,7 +160,7 @@ impl NamedClients {
         loop {
             let mut explained = 0;
             for subscription in &self.subscriptions {
-                let report = self.flare.subscription_status(subscription).await?;
+                let report = self.flare.subscription_status(*subscription).await?;
                 let says = |error: &String| error.contains("does not resolve");
                 explained += usize::from(report.last_error.as_ref().is_some_and(says));
             }

@@ -123,7 +123,7 @@ async fn begin(settings: Settings, others: Others) -> Result<(Flare, Clients)> {
     let http = HttpConfig::new().guard(Guard::default().allow("127.0.0.0/8")?);
     let building = Flare::builder(MemoryBackend::new()).http(http).settings(settings);
     let (flare, runtime) = building.build()?;
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     let new = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
     let resource = flare.create_resource(new).await?;
     let mut specs: Vec<_> =
@@ -143,11 +143,11 @@ async fn begin(settings: Settings, others: Others) -> Result<(Flare, Clients)> {
         }
     }
     for spec in specs {
-        flare.create_subscription(&resource.id, spec).await?;
+        flare.create_subscription(resource.id, spec).await?;
     }
     for spec in paused {
-        let subscription = flare.create_subscription(&resource.id, spec).await?;
-        flare.pause(&subscription.id).await?;
+        let subscription = flare.create_subscription(resource.id, spec).await?;
+        flare.pause(subscription.id).await?;
     }
     Ok((flare, clients))
 }

@@ -66,7 +66,7 @@ impl Attack {
             let mut backend = Backend::from(memory.clone());
             backend.repository = Some(Arc::new(store.clone()));
             let (flare, runtime) = self.flare(&clock, backend, seed)?;
-            tokio::spawn(runtime.run(std::future::pending()));
+            tokio::spawn(runtime.run(std::future::pending::<()>()));
             nodes.push(flare);
         }
         clock.advance(Duration::from_secs(20)).await;
@@ -134,8 +134,8 @@ impl Attack {
         let users = flare.create_resource(users).await?;
         for number in 0..self.partitions {
             let hook = SubscriptionSpec::post(format!("http://client{number}.example.com/{{id}}"));
-            let client = flare.create_subscription(&users.id, hook).await?;
-            flare.pause(&client.id).await?;
+            let client = flare.create_subscription(users.id, hook).await?;
+            flare.pause(client.id).await?;
         }
         Ok(())
     }

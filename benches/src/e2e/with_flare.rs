@@ -71,7 +71,7 @@ impl Running {
             if let Some(rate) = options.rate {
                 spec = spec.rate(rate, Duration::from_secs(1));
             }
-            flare.create_subscription(&resource.id, spec).await?;
+            flare.create_subscription(resource.id, spec).await?;
         }
         let rest = match options.rest {
             true => Some(Rest::start(&flare).await?),

@@ -22,7 +22,7 @@ pub(super) fn status(options: &Options) -> Result<Claim> {
     let world = World::new()?;
     let (flare, _) = Flare::builder(world.backend.clone()).build()?;
     let spec = SubscriptionSpec::post("http://client.example.com/{item}");
-    let subscription = ready(flare.create_subscription(&world.resource.id, spec))??.id;
+    let subscription = ready(flare.create_subscription(world.resource.id, spec))??.id;
     let body = body(FIRST, CONTENT);
     for start in (0..documents).step_by(BATCH) {
         let urls = urls(start..documents.min(start + BATCH));
@@ -36,7 +36,7 @@ pub(super) fn status(options: &Options) -> Result<Claim> {
     for _ in 0..options.rounds {
         let mut lag = 0;
         let time = time(|| {
-            let report = black_box(ready(flare.subscription_status(&subscription))??);
+            let report = black_box(ready(flare.subscription_status(subscription))??);
             lag = report.lag;
             Ok::<_, crate::Error>(())
         })?;

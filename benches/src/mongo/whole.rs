@@ -35,12 +35,12 @@ pub(super) async fn deliveries_per_second(config: MongoConfig, rounds: usize) ->
         .repository(repository)
         .delivery(Arc::new(Accepts))
         .build()?;
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     let new = NewResource::new("http://whole.example.com/items/{item}").change_field("rev");
     let resource = flare.create_resource(new).await?;
     for number in 0..SUBSCRIPTIONS {
         let spec = SubscriptionSpec::post(format!("http://client-{number}.example.com/"));
-        flare.create_subscription(&resource.id, spec).await?;
+        flare.create_subscription(resource.id, spec).await?;
     }
     let mut rates = Vec::new();
     for round in 0..=rounds {

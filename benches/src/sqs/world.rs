@@ -40,7 +40,7 @@ impl World {
             .delivery(Arc::clone(&clients) as Arc<_>)
             .settings(settings)
             .build()?;
-        let running = tokio::spawn(runtime.run(std::future::pending()));
+        let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
         Ok(Self { flare, queue, clients, running })
     }
 
@@ -50,7 +50,7 @@ impl World {
         let resource = self.flare.create_resource(new.change_field("rev")).await?;
         let created = stream::iter(0..subscriptions).map(|number| {
             let spec = SubscriptionSpec::post(format!("http://client-{number}.example.com/{kind}"));
-            self.flare.create_subscription(&resource.id, spec)
+            self.flare.create_subscription(resource.id, spec)
         });
         created.buffer_unordered(AT_A_TIME).try_collect::<Vec<_>>().await?;
         Ok(())

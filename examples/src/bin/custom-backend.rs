@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
-use flare_core::http::Guard;
 use flare_core::model::{NewResource, SubscriptionSpec};
 use flare_core::pipeline::Settings;
 use flare_core::port::{Queue, QueueName, SystemClock};
@@ -17,7 +16,6 @@ use flare_examples::client::Client;
 use flare_examples::custom_queue::ListQueue;
 use futures::TryStreamExt;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,15 +28,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (flare, runtime) = Flare::builder(MemoryBackend::new())
         .queue(Arc::clone(&queue) as Arc<dyn Queue>)
         .settings(settings)
-        .guard(Guard::default().allow("127.0.0.0/8")?)
+        .allow("127.0.0.0/8")
         .build()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    let running = runtime.spawn();
 
     let users = NewResource::new("http://api.example.com/users/{id}").change_field("revision");
     let users = flare.create_resource(users).await?;
     let hook = SubscriptionSpec::post(format!("{}/users/{{id}}", client.url));
-    flare.create_subscription(&users.id, hook).await?;
+    flare.create_subscription(users.id, hook).await?;
 
     for (id, name) in [("ada", "Ada"), ("bob", "Bob"), ("eve", "Eve")] {
         let url = format!("http://api.example.com/users/{id}");
@@ -58,8 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     flare.settled(Duration::from_secs(10)).await?;
     client.heard().iter().for_each(|sentence| println!("    -> {sentence}"));
 
-    let _ = stop.send(());
-    running.await??;
+    running.drain(Duration::from_secs(10)).await?;
     let mut queues: Vec<QueueName> = queue.list().try_collect().await?;
     queues.sort();
     let queues: Vec<String> = queues.iter().map(QueueName::to_string).collect();

@@ -11,12 +11,10 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
-use flare_core::http::Guard;
 use flare_examples::accounts::Accounts;
 use flare_examples::client::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -31,12 +29,9 @@ async fn main() -> Outcome {
     let address = listener.local_addr()?;
 
     // The service and Flare live in one process; the service holds the handle.
-    let (flare, runtime) = Flare::builder(MemoryBackend::new())
-        .guard(Guard::default().allow("127.0.0.0/8")?)
-        .build()?;
+    let (flare, runtime) = Flare::builder(MemoryBackend::new()).allow("127.0.0.0/8").build()?;
     let accounts = Accounts::start(flare.clone()).await?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    let running = runtime.spawn();
 
     println!("accounts at http://{address}");
     let shutdown = async move {
@@ -62,8 +57,7 @@ async fn main() -> Outcome {
     // Drain in the order of the flow: first no more changes come in, then what came is delivered.
     axum::serve(listener, accounts.router()).with_graceful_shutdown(shutdown).await?;
     println!("accounts are closed");
-    let _ = stop.send(());
-    running.await??;
+    running.drain(Duration::from_secs(10)).await?;
     println!("Flare is drained");
     Ok(())
 }

@@ -10,15 +10,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use flare_backend_mongo::{MongoBackend, MongoConfig};
-use flare_core::Flare;
-use flare_core::http::Guard;
 use flare_core::model::{NewResource, SubscriptionSpec};
 use flare_core::pipeline::Settings;
 use flare_core::port::Page;
+use flare_core::{Flare, RuntimeHandle};
 use flare_examples::client::Client;
 use serde_json::json;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 const USERS: &str = "http://api.example.com/users/{id}";
 const ADA: &str = "http://api.example.com/users/ada";
@@ -41,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let users =
         node.flare.create_resource(NewResource::new(USERS).change_field("revision")).await?;
     let hook = SubscriptionSpec::post(format!("{}/users/{{id}}", client.url));
-    let subscription = node.flare.create_subscription(&users.id, hook).await?;
+    let subscription = node.flare.create_subscription(users.id, hook).await?;
     put(&node.flare, ADA, "Ada", 1).await?;
     put(&node.flare, BOB, "Bob", 1).await?;
     settle(&node.flare, &mut client).await?;
@@ -60,8 +57,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("node 2 runs, and goes on where node 1 was:");
     settle(&node.flare, &mut client).await?;
 
-    node.flare.delete_subscription(&subscription.id).await?;
-    node.flare.delete_resource(&users.id).await?;
+    node.flare.delete_subscription(subscription.id).await?;
+    node.flare.delete_resource(users.id).await?;
     node.drain().await?;
     println!("node 2 is drained\n\nThe client has the newest version of every document.");
     Ok(())
@@ -78,25 +75,22 @@ fn settings() -> Settings {
 /// A running Flare with connections of its own.
 struct Node {
     flare: Flare,
-    stop: oneshot::Sender<()>,
-    running: JoinHandle<Result<(), flare_core::Error>>,
+    running: RuntimeHandle,
 }
 
 impl Node {
     async fn start(config: MongoConfig) -> Result<Self, Box<dyn Error>> {
         let (flare, runtime) = Flare::builder(MongoBackend::connect(config).await?)
             .settings(settings())
-            .guard(Guard::default().allow("127.0.0.0/8")?)
+            .allow("127.0.0.0/8")
             .build()?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
-        Ok(Self { flare, stop, running })
+        let running = runtime.spawn();
+        Ok(Self { flare, running })
     }
 
     /// Finishes what is in flight and gives its leases back, so that the next one can work at once.
     async fn drain(self) -> Result<(), Box<dyn Error>> {
-        let _ = self.stop.send(());
-        self.running.await??;
+        self.running.drain(LIMIT).await?;
         Ok(())
     }
 }
@@ -105,10 +99,10 @@ impl Node {
 async fn tidy(flare: &Flare) -> Result<(), flare_core::Error> {
     let resources = flare.resources(Page::new(1_000, 0)).await?.items;
     for resource in resources.iter().filter(|resource| resource.endpoint.to_string() == USERS) {
-        for subscription in flare.subscriptions(&resource.id, Page::new(1_000, 0)).await?.items {
-            flare.delete_subscription(&subscription.id).await?;
+        for subscription in flare.subscriptions(resource.id, Page::new(1_000, 0)).await?.items {
+            flare.delete_subscription(subscription.id).await?;
         }
-        flare.delete_resource(&resource.id).await?;
+        flare.delete_resource(resource.id).await?;
         println!("what an interrupted run had left is removed");
     }
     Ok(())

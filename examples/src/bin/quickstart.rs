@@ -6,28 +6,21 @@ use std::error::Error;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::Flare;
-use flare_core::http::Guard;
-use flare_core::model::subscription::RetryPolicy;
-use flare_core::model::{NewResource, SubscriptionSpec};
+use flare_core::prelude::*;
 use flare_examples::client::Client;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 const ADA: &str = "http://api.example.com/users/ada";
 const BOB: &str = "http://api.example.com/users/bob";
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut client = Client::start().await?;
 
     // Loopback addresses are refused unless they are allowed: clients are usually elsewhere.
-    let (flare, runtime) = Flare::builder(MemoryBackend::new())
-        .guard(Guard::default().allow("127.0.0.0/8")?)
-        .build()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    let (flare, runtime) = Flare::builder(MemoryBackend::new()).allow("127.0.0.0/8").build()?;
+    let running = runtime.spawn();
 
     // Which documents there are, and which field says which version of one is newer.
     let users =
@@ -39,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let hook = format!("{}/users/{{id}}", client.url);
     let retry = RetryPolicy::builder().num_retries(30).min_delay_target(1).max_delay_target(1);
     let subscription = SubscriptionSpec::post(&hook).retry(retry.build()?);
-    flare.create_subscription(&users.id, subscription).await?;
+    flare.create_subscription(users.id, subscription).await?;
     println!("subscription  POST {hook}");
 
     println!("\nA new version is told, the same or an older one is not:");
@@ -53,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         put(&flare, url, name, at).await?;
         settle(&flare, &mut client).await?;
     }
-    let change = flare.delete_document(BOB, None).await?;
+    let change = flare.delete_document(BOB).await?;
     println!("delete  {BOB}: {}", change.as_str());
     settle(&flare, &mut client).await?;
 
@@ -78,8 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{error}");
     }
 
-    let _ = stop.send(());
-    running.await??;
+    running.drain(LIMIT).await?;
     println!("\nEvery client has the newest version of every document.");
     Ok(())
 }

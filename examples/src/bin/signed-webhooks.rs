@@ -9,14 +9,12 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
-use flare_core::http::Guard;
 use flare_core::model::{NewResource, SubscriptionSpec};
 use flare_examples::verifier::{Checked, Verifier};
 use serde_json::json;
 use standardwebhooks::Webhook;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 // Sender and receiver agree on a secret out of band. Yours come from a vault, not from the source.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -30,11 +28,8 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let (flare, runtime) = Flare::builder(MemoryBackend::new())
-        .guard(Guard::default().allow("127.0.0.0/8")?)
-        .build()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    let (flare, runtime) = Flare::builder(MemoryBackend::new()).allow("127.0.0.0/8").build()?;
+    let running = runtime.spawn();
 
     println!("A notification that Flare signed is verified:");
     let mut receiver = Verifier::start(&[SECRET]).await?;
@@ -76,8 +71,7 @@ async fn main() -> Outcome {
         println!("    -> verified by an instance that knows {knows}: {}", verdict?);
     }
 
-    let _ = stop.send(());
-    running.await??;
+    running.drain(LIMIT).await?;
     println!("\nThe receiver believed what Flare sent, and nothing else.");
     Ok(())
 }
@@ -88,7 +82,7 @@ async fn subscribe(flare: &Flare, kind: &str, receiver: &Verifier, secrets: &[&s
     let resource = flare.create_resource(new.change_field("revision")).await?;
     let hook = format!("http://{}/hook", receiver.address);
     let spec = SubscriptionSpec::post(&hook).signing(secrets.iter().copied());
-    let subscription = flare.create_subscription(&resource.id, spec).await?;
+    let subscription = flare.create_subscription(resource.id, spec).await?;
     // A read shows how many secrets there are, and never one of them.
     let shown = serde_json::to_value(&subscription.spec)?;
     println!("subscription  POST {hook}, signing {}", shown["signing"]);

@@ -21,7 +21,6 @@ use flare_core::port::{Page, Queue};
 use flare_core::{Backend, Flare};
 use flare_examples::client::Client;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 const USERS: &str = "http://api.example.com/users/{id}";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -43,29 +42,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
     settings.slots = Some(8);
     let guard = Guard::default().allow("127.0.0.0/8")?;
     let (flare, runtime) = Flare::builder(stores).settings(settings).guard(guard).build()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(runtime.run(async { drop(stopped.await) }));
+    let running = runtime.spawn();
     println!("the node runs: documents in database {name}, queues {name}-*");
 
     let mut client = Client::start().await?;
     tidy(&flare).await?;
     let users = flare.create_resource(NewResource::new(USERS).change_field("revision")).await?;
     let hook = SubscriptionSpec::post(format!("{}/users/{{id}}", client.url));
-    let subscription = flare.create_subscription(&users.id, hook).await?;
+    let subscription = flare.create_subscription(users.id, hook).await?;
     put(&flare, "ada", "Ada", 1).await?;
     settle(&flare, &mut client).await?;
 
-    let wakes = flare.subscription_status(&subscription.id).await?.queue;
+    let wakes = flare.subscription_status(subscription.id).await?.queue;
     queue.delete(&wakes.parse()?).await?;
     println!("\nsomebody deletes queue {name}-{wakes}, which would wake the client's lane");
     put(&flare, "ada", "Ada King", 2).await?;
     put(&flare, "bob", "Bob", 1).await?;
     settle(&flare, &mut client).await?;
 
-    flare.delete_subscription(&subscription.id).await?;
-    flare.delete_resource(&users.id).await?;
-    let _ = stop.send(());
-    running.await??;
+    flare.delete_subscription(subscription.id).await?;
+    flare.delete_resource(users.id).await?;
+    running.drain(LIMIT).await?;
     println!("\nThe client has the newest version of every document.");
     println!("It took {} requests to SQS.", queue.requests().total());
     Ok(())
@@ -75,10 +72,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn tidy(flare: &Flare) -> Result<(), flare_core::Error> {
     let resources = flare.resources(Page::new(1_000, 0)).await?.items;
     for resource in resources.iter().filter(|resource| resource.endpoint.to_string() == USERS) {
-        for subscription in flare.subscriptions(&resource.id, Page::new(1_000, 0)).await?.items {
-            flare.delete_subscription(&subscription.id).await?;
+        for subscription in flare.subscriptions(resource.id, Page::new(1_000, 0)).await?.items {
+            flare.delete_subscription(subscription.id).await?;
         }
-        flare.delete_resource(&resource.id).await?;
+        flare.delete_resource(resource.id).await?;
         println!("what an interrupted run had left is removed");
     }
     Ok(())

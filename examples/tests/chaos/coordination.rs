@@ -63,8 +63,7 @@ async fn subscribe(flare: &Flare, client: &Client, subscriptions: usize) {
     for (resource, lanes) in [(0, 0..TOLD), (1, TOLD..subscriptions)] {
         let new = NewResource::new(endpoint(resource)).change_field("revision");
         let id = flare.create_resource(new).await.unwrap().id;
-        let create =
-            |lane| flare.create_subscription(&id, SubscriptionSpec::post(client.url(lane)));
+        let create = |lane| flare.create_subscription(id, SubscriptionSpec::post(client.url(lane)));
         let mut made = stream::iter(lanes).map(create).buffer_unordered(20);
         while let Some(made) = made.next().await {
             made.unwrap();

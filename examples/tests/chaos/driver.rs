@@ -371,8 +371,7 @@ async fn subscribe(flare: &Flare, client: &Client) -> Vec<SubscriptionId> {
         let new = NewResource::new(world::endpoint(resource)).change_field("revision");
         let id = flare.create_resource(new).await.unwrap().id;
         let numbers = resource * SUBSCRIPTIONS..(resource + 1) * SUBSCRIPTIONS;
-        let create =
-            |lane| flare.create_subscription(&id, SubscriptionSpec::post(client.url(lane)));
+        let create = |lane| flare.create_subscription(id, SubscriptionSpec::post(client.url(lane)));
         let made = stream::iter(numbers).map(create).buffered(10);
         lanes.extend(made.map(|made| made.unwrap().id).collect::<Vec<_>>().await);
     }
@@ -381,6 +380,6 @@ async fn subscribe(flare: &Flare, client: &Client) -> Vec<SubscriptionId> {
 
 /// Queues are named after their slots.
 async fn slot(flare: &Flare, id: &SubscriptionId) -> u32 {
-    let queue = flare.subscription_status(id).await.unwrap().queue;
+    let queue = flare.subscription_status(*id).await.unwrap().queue;
     queue.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
 }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
+use flare_core::model::subscription::UrlTemplate;
 use flare_core::model::{
     Generation, PartitionId, RecordName, ResourceId, Subscription, SubscriptionId,
     SubscriptionStatus, Unreadable,
@@ -218,6 +219,7 @@ impl Family {
         }
         for url in subscription.spec.urls() {
             if let Some(user) = self.urls.get(&url).filter(|user| **user != subscription.id) {
+                let url = UrlTemplate::show_key(&url);
                 let detail = format!("{url} is used by subscription {user} of the same resource");
                 return Err(Error::new(ErrorKind::Conflict, operation)
                     .backend(BACKEND)

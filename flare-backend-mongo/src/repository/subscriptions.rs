@@ -8,6 +8,7 @@
 //! one: so the index that `members` is answered from need not be made anew.
 
 use async_trait::async_trait;
+use flare_core::model::subscription::UrlTemplate;
 use flare_core::model::{
     Epoch, Generation, PartitionId, RecordKind, ResourceId, Subscription, SubscriptionId,
     SubscriptionSpec, SubscriptionStatus,
@@ -208,6 +209,7 @@ impl MongoRepository {
             || "another subscription".to_owned(),
             |id| format!("subscription {}", SubscriptionId::from_bytes(id)),
         );
+        let urls: Vec<String> = urls.iter().map(|url| UrlTemplate::show_key(url)).collect();
         let detail = format!("{} is used by {user} of the same resource", urls.join(" or "));
         Error::new(ErrorKind::Conflict, operation)
             .backend(BACKEND)

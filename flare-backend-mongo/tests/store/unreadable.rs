@@ -47,7 +47,7 @@ async fn stored(uri: &str) -> Stored {
     let mut subscriptions = Vec::new();
     for number in 0..3 {
         let spec = SubscriptionSpec::post(client(number));
-        subscriptions.push(world.flare.create_subscription(&resource.id, spec).await.unwrap());
+        subscriptions.push(world.flare.create_subscription(resource.id, spec).await.unwrap());
     }
     put(&world.flare, BEFORE, 1).await.unwrap();
     world.delivered(3).await;
@@ -150,7 +150,7 @@ async fn each_kind(uri: String) {
         put(&world.flare, 2, 1).await.unwrap();
         wait(&world, 2, to).await;
         let page = Page::new(10, 0);
-        let listed = world.flare.subscriptions(&of, page).await.unwrap();
+        let listed = world.flare.subscriptions(of, page).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (to.len(), 3), "{how:?}");
         let listed = world.flare.resources(page).await.unwrap();
         assert_eq!(listed.items.len() + listed.unreadable.len(), 2, "{how:?}");
@@ -159,9 +159,9 @@ async fn each_kind(uri: String) {
         let unreadable = node.unreadable.iter().map(|it| &it.record);
         let names_it = unreadable.clone().any(|it| *it == RecordName::Subscription(first));
         assert_eq!(names_it, how != Spoiling::UnknownField, "{:?}", unreadable.collect::<Vec<_>>());
-        world.flare.delete_resource(&other.id).await.unwrap();
-        world.flare.delete_subscription(&first).await.unwrap();
-        assert_eq!(world.flare.subscriptions(&of, page).await.unwrap().total, 2);
+        world.flare.delete_resource(other.id).await.unwrap();
+        world.flare.delete_subscription(first).await.unwrap();
+        assert_eq!(world.flare.subscriptions(of, page).await.unwrap().total, 2);
         assert_eq!(world.flare.resources(page).await.unwrap().total, 1);
         world.stop().await;
     }
@@ -197,13 +197,13 @@ async fn unknown_field(uri: String) {
     stored.spoil(doc! { "$set": { "spec": newer, "shade": 7 } }).await;
     let world = start(&stored.scratch).await;
     told(&world, 1, &[0, 1, 2]).await;
-    let listed = world.flare.subscriptions(&stored.resource.id, Page::new(10, 0)).await.unwrap();
+    let listed = world.flare.subscriptions(stored.resource.id, Page::new(10, 0)).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (3, 3));
-    world.flare.pause(&stored.subscriptions[0].id).await.unwrap();
+    world.flare.pause(stored.subscriptions[0].id).await.unwrap();
     let kept = stored.spec().await;
     assert!(kept.contains(r#""colour":"red""#), "{kept}");
     assert!(kept.contains(r#""batch":{"max":10}"#), "{kept}");
-    world.flare.delete_subscription(&stored.subscriptions[0].id).await.unwrap();
+    world.flare.delete_subscription(stored.subscriptions[0].id).await.unwrap();
     world.stop().await;
 }
 
@@ -212,10 +212,10 @@ async fn damaged(uri: String) {
     stored.spoil(doc! { "$set": { "spec": "{" } }).await;
     let world = start(&stored.scratch).await;
     told(&world, 1, &[1, 2]).await;
-    let listed = world.flare.subscriptions(&stored.resource.id, Page::new(10, 0)).await.unwrap();
+    let listed = world.flare.subscriptions(stored.resource.id, Page::new(10, 0)).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (2, 3));
-    world.flare.delete_subscription(&stored.subscriptions[0].id).await.unwrap();
-    let listed = world.flare.subscriptions(&stored.resource.id, Page::new(10, 0)).await.unwrap();
+    world.flare.delete_subscription(stored.subscriptions[0].id).await.unwrap();
+    let listed = world.flare.subscriptions(stored.resource.id, Page::new(10, 0)).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (2, 2));
     world.stop().await;
 }

@@ -56,7 +56,7 @@ pub(crate) async fn items(flare: &Flare) -> Resource {
 
 pub(crate) async fn subscribe(flare: &Flare, resource: &Resource, number: usize) {
     let spec = SubscriptionSpec::post(format!("http://client-{number}.example/hook"));
-    flare.create_subscription(&resource.id, spec).await.unwrap();
+    flare.create_subscription(resource.id, spec).await.unwrap();
 }
 
 pub(crate) fn url(id: usize) -> String {

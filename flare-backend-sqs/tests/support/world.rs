@@ -47,7 +47,7 @@ impl World {
         let resource = self.flare.create_resource(new).await.unwrap();
         let created = stream::iter(0..subscriptions).map(|number| {
             let spec = SubscriptionSpec::post(client(kind, number));
-            self.flare.create_subscription(&resource.id, spec)
+            self.flare.create_subscription(resource.id, spec)
         });
         created.buffer_unordered(16).try_collect::<Vec<_>>().await.unwrap();
         resource

@@ -9,6 +9,8 @@ use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
+#[cfg(feature = "http")]
+use crate::model::Invalid;
 use crate::model::duration::{MAX_DURATION, TOO_LONG};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
@@ -29,6 +31,9 @@ pub struct FlareBuilder {
     cluster: Option<ClusterSettings>,
     #[cfg(feature = "http")]
     http: HttpConfig,
+    /// What was refused first, told by `build` so that calls can be chained.
+    #[cfg(feature = "http")]
+    refused: Option<Invalid>,
 }
 
 impl FlareBuilder {
@@ -42,6 +47,8 @@ impl FlareBuilder {
             cluster: None,
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
+            #[cfg(feature = "http")]
+            refused: None,
         }
     }
 
@@ -142,9 +149,26 @@ impl FlareBuilder {
         self
     }
 
+    /// Lets a network (`10.0.0.0/8`) or a single address that is not public be called, beside what
+    /// the guard allows. `build` refuses what is neither.
+    #[cfg(feature = "http")]
+    pub fn allow(mut self, network: &str) -> Self {
+        match self.http.allowed().allow(network) {
+            Ok(guard) => self.http = self.http.guard(guard),
+            Err(invalid) => {
+                self.refused.get_or_insert(invalid);
+            }
+        }
+        self
+    }
+
     /// The handle, and the runtime that has to be run for anything to be delivered.
     pub fn build(self) -> Result<(Flare, Runtime)> {
         self.check()?;
+        #[cfg(feature = "http")]
+        if let Some(invalid) = self.refused {
+            return Err(Error::invalid("build", invalid));
+        }
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let delivery = self.transport(&clock)?;
         let (repository, queue, lease) = (

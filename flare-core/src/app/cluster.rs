@@ -33,8 +33,8 @@ impl Flare {
     /// Asks a node of the cluster to hand all its slots over and leave; returns once that is
     /// stored, which is before it is done. That node goes on accepting documents, and works no
     /// lanes until it is started again.
-    pub async fn drain_node(&self, node: &NodeId) -> Result<()> {
-        self.membership("drain_node")?.drain_node(*node).await
+    pub async fn drain_node(&self, node: NodeId) -> Result<()> {
+        self.membership("drain_node")?.drain_node(node).await
     }
 
     /// This node's part in the cluster: its incarnation, weight and load. Nothing, if this Flare is

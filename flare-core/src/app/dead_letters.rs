@@ -14,7 +14,7 @@ impl Flare {
     /// Lists the notifications that were given up for a subscription, oldest death first.
     pub async fn dead_letters(
         &self,
-        subscription: &SubscriptionId,
+        subscription: SubscriptionId,
         page: Page,
     ) -> Result<Listing<DeadNotification>> {
         const OPERATION: &str = "dead_letters";
@@ -37,7 +37,7 @@ impl Flare {
     /// the store may come after some were.
     pub async fn replay(
         &self,
-        subscription: &SubscriptionId,
+        subscription: SubscriptionId,
         ids: impl IntoIterator<Item = DeadLetterId>,
     ) -> Result<u64> {
         const OPERATION: &str = "replay";
@@ -62,7 +62,7 @@ impl Flare {
     }
 
     /// Replays everything that is listed now; tells how much. What dies again meanwhile is left.
-    pub async fn replay_all(&self, subscription: &SubscriptionId) -> Result<u64> {
+    pub async fn replay_all(&self, subscription: SubscriptionId) -> Result<u64> {
         let subscription = self.find_subscription("replay_all", subscription).await?;
         let repository = &self.context().repository;
         let limit = u32::try_from(self.context().batch_limit()).unwrap_or(u32::MAX);

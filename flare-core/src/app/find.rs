@@ -14,7 +14,7 @@ impl Flare {
     pub(super) async fn find_subscription(
         &self,
         operation: &'static str,
-        id: &SubscriptionId,
+        id: SubscriptionId,
     ) -> Result<Subscription> {
         let found = self.look_up(operation, id).await?;
         found.map_err(|unreadable| Error::of_record(operation, unreadable))
@@ -24,9 +24,9 @@ impl Flare {
     pub(super) async fn look_up(
         &self,
         operation: &'static str,
-        id: &SubscriptionId,
+        id: SubscriptionId,
     ) -> Result<Result<Subscription, Unreadable>> {
-        let found = match self.context().repository.subscription(*id).await {
+        let found = match self.context().repository.subscription(id).await {
             Ok(found) => found.filter(|it| it.status != SubscriptionStatus::Deleting).map(Ok),
             Err(error) => match error.unreadable() {
                 Some(unreadable) => {
@@ -36,7 +36,7 @@ impl Flare {
                 None => return Err(error),
             },
         };
-        found.ok_or_else(|| not_found(operation, "subscription", id))
+        found.ok_or_else(|| not_found(operation, "subscription", &id))
     }
 
     /// The resource, if it is active.

@@ -6,25 +6,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::sync::broadcast;
 use tracing::{Instrument, debug_span};
 
 use super::backend::Backend;
 use super::builder::FlareBuilder;
+use super::settled::settled;
 use crate::cluster::ClusterHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Document, DocumentChange, DocumentUrl, NewResource, Resource, ResourceId, TraceContext,
+    Document, DocumentChange, DocumentUrl, GivenRevision, NewResource, Resource, ResourceId,
+    TraceContext,
 };
 use crate::observe;
-use crate::pipeline::Event;
+use crate::pipeline::EventListener;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest, Wish, find_resources};
 use crate::pipeline::moves::find;
 use crate::port::{Listing, Page};
-
-/// How often [`Flare::settled`] looks.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The handle a host keeps: takes documents, resources and subscriptions, tells what happened.
 ///
@@ -67,13 +65,14 @@ impl Flare {
         let now = self.context().now();
         let id = self.context().ids.next(now).into();
         let resource = Resource::new(id, endpoint, change, now);
-        self.context().repository.insert_resource(resource.clone()).await?;
+        let inserted = self.context().repository.insert_resource(resource.clone()).await;
+        inserted.map_err(|error| error.during("create_resource"))?;
         Ok(resource)
     }
 
     /// Reads a resource.
-    pub async fn resource(&self, id: &ResourceId) -> Result<Resource> {
-        self.active_resource("resource", *id).await
+    pub async fn resource(&self, id: ResourceId) -> Result<Resource> {
+        self.active_resource("resource", id).await
     }
 
     /// Lists resources, oldest first.
@@ -135,19 +134,24 @@ impl Flare {
         self.accept("put_documents", changes).await
     }
 
-    /// Says that a document is gone, as of the revision named or the newest one stored.
-    ///
-    /// The revision is written as Flare shows it: the integer or, where the resource has a
-    /// format, RFC 3339.
-    pub async fn delete_document(
-        &self,
-        url: &str,
-        revision: Option<&str>,
-    ) -> Result<DocumentChange> {
-        self.delete_traced(url, revision, None).await
+    /// Says that a document is gone, as of the newest revision stored.
+    pub async fn delete_document(&self, url: &str) -> Result<DocumentChange> {
+        self.delete_traced(url, None, None).await
     }
 
-    /// As [`delete_document`](Self::delete_document), within a trace that clients are told of.
+    /// Says that a document is gone as of a revision: an integer or, where the resource has a
+    /// format, RFC 3339, as Flare shows it.
+    pub async fn delete_document_at(
+        &self,
+        url: &str,
+        revision: impl Into<GivenRevision>,
+    ) -> Result<DocumentChange> {
+        let revision = revision.into();
+        self.delete_traced(url, Some(revision.as_str()), None).await
+    }
+
+    /// As [`delete_document`](Self::delete_document) and
+    /// [`delete_document_at`](Self::delete_document_at), within a trace that clients are told of.
     pub async fn delete_traced(
         &self,
         url: &str,
@@ -187,32 +191,18 @@ impl Flare {
         found.ok_or_else(|| not_found(OPERATION, "document", &url))
     }
 
-    /// What happens from now on. A listener that falls far behind misses the oldest events.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
+    /// What happens from now on.
+    pub fn events(&self) -> EventListener {
         self.context().events.subscribe()
     }
 
     /// Waits until every change is spread and every client has the newest version of everything;
     /// meant for tests. Gives up after `limit`, saying what is left.
+    ///
+    /// What this handle's runtime counted is stored then: the status of a subscription is right at
+    /// once. What other processes counted follows within a second.
     pub async fn settled(&self, limit: Duration) -> Result<()> {
-        let context = self.context();
-        let give_up_at = context.now() + limit;
-        loop {
-            // Undispatched first: what is spread in between is seen as pending.
-            let spreading = context.repository.count_undispatched(None).await?;
-            let pending = context.repository.count_pending(None).await?.count;
-            if spreading == 0 && pending == 0 {
-                return Ok(());
-            }
-            if context.now() >= give_up_at {
-                let detail = format!(
-                    "after {limit:?} {spreading} changes are not spread and {pending} \
-                     notifications are pending"
-                );
-                return Err(Error::new(ErrorKind::Timeout, "settled").detail(detail));
-            }
-            context.sleep(LOOK).await;
-        }
+        settled(self.context(), limit).await
     }
 }
 

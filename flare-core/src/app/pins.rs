@@ -26,7 +26,7 @@ impl Flare {
     /// [`Settings::pinned_slots`](crate::pipeline::Settings::pinned_slots), a conflict on `slot` if
     /// none is free. Its lanes finish what is in flight, then start in the new slot; nothing is
     /// lost or sent twice by that. One that has such a slot keeps it.
-    pub async fn pin(&self, id: &SubscriptionId) -> Result<u32> {
+    pub async fn pin(&self, id: SubscriptionId) -> Result<u32> {
         const OPERATION: &str = "pin";
         for _ in 0..TRIES {
             let mut current = self.find_subscription(OPERATION, id).await?;
@@ -40,7 +40,7 @@ impl Flare {
             }
             // Whoever came between the key and the subscription took the seat for empty.
             let seat = self.timed(OPERATION, self.context().lease.get(&seat(slot))).await?;
-            if seat.is_some_and(|seat| sits(&seat) == Some(*id)) {
+            if seat.is_some_and(|seat| sits(&seat) == Some(id)) {
                 return Ok(slot);
             }
         }
@@ -49,14 +49,14 @@ impl Flare {
     }
 
     /// Ends that: its lanes move back to the slot they are hashed onto, and share it with others.
-    pub async fn unpin(&self, id: &SubscriptionId) -> Result<()> {
+    pub async fn unpin(&self, id: SubscriptionId) -> Result<()> {
         const OPERATION: &str = "unpin";
         let mut current = self.find_subscription(OPERATION, id).await?;
         while let Some(slot) = current.slot {
             let unpinned = self.moved(&current, None);
             match self.swap(OPERATION, &current, unpinned).await? {
                 Swapped::Done(unpinned) => {
-                    self.leave_seat(*id, slot).await;
+                    self.leave_seat(id, slot).await;
                     current = unpinned;
                 }
                 Swapped::Conflict(newer) => current = newer,

@@ -12,12 +12,12 @@ impl Flare {
     /// endpoint is free again. Its documents are removed in the background.
     ///
     /// While it has subscriptions this is a conflict.
-    pub async fn delete_resource(&self, id: &ResourceId) -> Result<()> {
+    pub async fn delete_resource(&self, id: ResourceId) -> Result<()> {
         const OPERATION: &str = "delete_resource";
         let context = self.context();
         let mut began = false;
         loop {
-            let found = match context.repository.resource(*id).await {
+            let found = match context.repository.resource(id).await {
                 Ok(found) => found,
                 Err(error) => match error.unreadable() {
                     Some(unreadable) if !unreadable.deleted => {
@@ -32,7 +32,7 @@ impl Flare {
                 Some(found) => found,
                 // Somebody else concluded what we began.
                 None if began => return Ok(()),
-                None => return Err(not_found(OPERATION, "resource", id)),
+                None => return Err(not_found(OPERATION, "resource", &id)),
             };
             match close(context, &found).await? {
                 Closed::Deleted => return Ok(()),
@@ -45,11 +45,11 @@ impl Flare {
     async fn delete_unreadable_resource(
         &self,
         operation: &'static str,
-        id: &ResourceId,
+        id: ResourceId,
     ) -> Result<()> {
-        match close_unreadable(self.context(), *id).await? {
+        match close_unreadable(self.context(), id).await? {
             Closed::Deleted => {
-                self.context().unreadable.forget(&RecordName::Resource(*id));
+                self.context().unreadable.forget(&RecordName::Resource(id));
                 Ok(())
             }
             Closed::InUse(subscriptions) => Err(in_use(operation, subscriptions)),
@@ -63,16 +63,16 @@ impl Flare {
     /// Deletes a subscription: nobody finds it any more, its urls are free again, and nothing new
     /// is sent to it. Its rows and dead letters are removed in the background. One that cannot be
     /// read is deleted like any other.
-    pub async fn delete_subscription(&self, id: &SubscriptionId) -> Result<()> {
+    pub async fn delete_subscription(&self, id: SubscriptionId) -> Result<()> {
         const OPERATION: &str = "delete_subscription";
         let deleted = match self.look_up(OPERATION, id).await? {
             Ok(found) => retire(self.context(), found).await?,
-            Err(_) => discard(self.context(), *id).await?,
+            Err(_) => discard(self.context(), id).await?,
         };
         match deleted {
             true => Ok(()),
             // Somebody was faster.
-            false => Err(not_found(OPERATION, "subscription", id)),
+            false => Err(not_found(OPERATION, "subscription", &id)),
         }
     }
 
@@ -80,7 +80,7 @@ impl Flare {
     /// conflict on `generation` if not.
     pub async fn delete_subscription_at(
         &self,
-        id: &SubscriptionId,
+        id: SubscriptionId,
         generation: Generation,
     ) -> Result<()> {
         const OPERATION: &str = "delete_subscription";
@@ -90,7 +90,7 @@ impl Flare {
         }
         match retire_exactly(self.context(), found).await? {
             Retired::Done => Ok(()),
-            Retired::Gone => Err(not_found(OPERATION, "subscription", id)),
+            Retired::Gone => Err(not_found(OPERATION, "subscription", &id)),
             Retired::Changed => Err(changed(OPERATION)),
         }
     }

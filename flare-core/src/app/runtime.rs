@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use super::left::Left;
 use super::scripted::{Script, follow};
 use super::sharing::share_slots;
 use crate::cluster::{ClusterHandle, ClusterMember};
@@ -19,10 +20,13 @@ use crate::pipeline::jobs;
 use crate::pipeline::lanes::{Lanes, Teller};
 use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::reconcile::reconcile;
+use crate::pipeline::stage::chain;
 use crate::pipeline::stop::{Stop, Stopper, stop};
 
 /// Beyond the lanes' own limit: what the other loops may take to end.
 const MARGIN: Duration = Duration::from_secs(5);
+/// How long is waited for what is left to be counted.
+const COUNTING: Duration = Duration::from_secs(1);
 
 /// The work behind a [`Flare`](crate::Flare): nothing is delivered unless it runs.
 ///
@@ -33,6 +37,18 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub struct Runtime {
     context: Arc<Context>,
     member: Option<(ClusterMember, ClusterHandle)>,
+    began: bool,
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if !self.began {
+            warn!(
+                "a runtime was dropped and never ran: nothing is delivered, unless another one runs \
+                 on the same stores"
+            );
+        }
+    }
 }
 
 /// Where a runtime learns which slots are its own.
@@ -70,15 +86,22 @@ impl Runtime {
         context: Arc<Context>,
         member: Option<(ClusterMember, ClusterHandle)>,
     ) -> Self {
-        Self { context, member }
+        Self { context, member, began: false }
     }
 
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
     /// within the drain limit and gives its lanes back.
     ///
     /// In a cluster it first has others take its slots over, within the cluster's drain limit.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
-        self.start().work_until(Box::pin(shutdown)).await
+    ///
+    /// Any future does for `shutdown`, `tokio::signal::ctrl_c()` for instance; what it gives is not
+    /// looked at. See [`spawn`](Self::spawn) for a runtime in a task of its own.
+    pub async fn run<T>(self, shutdown: impl Future<Output = T> + Send) -> Result<()> {
+        self.start().work_until(Box::pin(async { drop(shutdown.await) })).await
+    }
+
+    pub(super) fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
     }
 
     /// As [`run`](Self::run), with slots granted and taken away by a test.
@@ -116,7 +139,7 @@ impl Runtime {
     }
 
     fn start_owning(
-        self,
+        mut self,
         own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
         part: Part,
         drain_limit: Duration,
@@ -125,11 +148,12 @@ impl Runtime {
         let (changes, ownership) = mpsc::channel(4);
         let lanes = Lanes::new(Arc::clone(&self.context));
         let own = own(Arc::clone(&self.context), changes, lanes.teller(), stop.clone());
+        self.began = true;
         let mut loops = self.start_loops(part, &stop);
         loops.spawn(lanes.run(ownership));
         loops.spawn(own);
         let running = Running::new(Arc::clone(&self.context));
-        Working { context: self.context, loops, stopper, drain_limit, _running: running }
+        Working { context: self.context(), loops, stopper, drain_limit, _running: running }
     }
 
     fn start_loops(&self, part: Part, stop: &Stop) -> JoinSet<()> {
@@ -191,11 +215,31 @@ impl Working {
             let drained = async { while loops.join_next().await.is_some() {} };
             tokio::select! {
                 biased;
-                () = drained => info!("flare is drained"),
+                () = drained => say_what_is_left(&context).await,
                 () = context.sleep(drain_limit + MARGIN) => warn!("flare did not drain in time"),
             }
             outcome
         };
         work.boxed()
+    }
+}
+
+/// Nobody should have to find out later that something was not delivered.
+async fn say_what_is_left(context: &Context) {
+    let counted = tokio::select! {
+        biased;
+        counted = Left::counted(context) => Some(counted),
+        () = context.sleep(COUNTING) => None,
+    };
+    match counted {
+        Some(Ok(left)) if left.is_nothing() => info!("flare is drained, and nothing is left"),
+        Some(Ok(Left { spreading, pending, .. })) => warn!(
+            spreading,
+            pending, "flare is drained; what is left waits for the next runtime on these stores"
+        ),
+        Some(Err(error)) => {
+            warn!(error = %chain(&error), "flare is drained; what is left could not be counted");
+        }
+        None => warn!("flare is drained; what is left could not be counted in time"),
     }
 }

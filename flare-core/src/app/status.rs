@@ -14,7 +14,7 @@ use crate::port::{Page, Pending};
 
 impl Flare {
     /// How a subscription is doing: how far behind its client is, and what became of the attempts.
-    pub async fn subscription_status(&self, id: &SubscriptionId) -> Result<SubscriptionReport> {
+    pub async fn subscription_status(&self, id: SubscriptionId) -> Result<SubscriptionReport> {
         const OPERATION: &str = "subscription_status";
         let subscription = match self.look_up(OPERATION, id).await? {
             Ok(subscription) => subscription,
@@ -43,7 +43,7 @@ impl Flare {
     /// How one is doing that cannot be read: what waits for it can be counted all the same.
     async fn status_of_unreadable(
         &self,
-        id: &SubscriptionId,
+        id: SubscriptionId,
         unreadable: &Unreadable,
     ) -> Result<SubscriptionReport> {
         let context = self.context();
@@ -52,11 +52,11 @@ impl Flare {
             Some(resource) => repository.count_undispatched(Some(resource)).await?,
             None => 0,
         };
-        let pending = repository.count_pending(Some(*id)).await?;
-        let lanes = repository.lanes(*id).await?.items;
-        let dead_letters = repository.dead_letters(*id, Page::new(1, 0)).await?.total;
+        let pending = repository.count_pending(Some(id)).await?;
+        let lanes = repository.lanes(id).await?.items;
+        let dead_letters = repository.dead_letters(id, Page::new(1, 0)).await?.total;
         let counted = Counted { spreading, pending, dead_letters };
-        let queue = context.queue_of(LaneId::new(*id, 0), context.slot(*id, None));
+        let queue = context.queue_of(LaneId::new(id, 0), context.slot(id, None));
         let status = SubscriptionStatus::Unreadable;
         let reason = Some(unreadable.why.to_string());
         let standing = Standing { status, reason, shards: 0, resumed_at: None };
@@ -102,6 +102,9 @@ fn report(
     let worked = || lanes.iter().filter(|state| state.lane.shard < standing.shards);
     let sum = |count: fn(&LaneState) -> u64| lanes.iter().map(count).sum();
     let failed = lanes.iter().filter(|state| state.last_error.is_some());
+    let failed = failed.max_by_key(|state| state.last_error_at);
+    let health = |state: &LaneState| Health::recall(state.clone(), standing.resumed_at);
+    let failures = |state: &LaneState| health(state).state().consecutive_failures;
     SubscriptionReport {
         status: standing.status,
         reason: standing.reason.clone(),
@@ -114,10 +117,12 @@ fn report(
         discarded: sum(|state| state.discarded),
         dead_letters: *dead_letters,
         last_success_at: lanes.iter().filter_map(|state| state.last_success_at).max(),
-        last_error: failed
-            .max_by_key(|state| state.last_error_at)
-            .and_then(|state| state.last_error.clone()),
-        next_attempt_at: next_attempt(standing, pending, worked()),
+        last_error: failed.and_then(|state| state.last_error.clone()),
+        last_error_at: failed.and_then(|state| state.last_error_at),
+        probing: worked().any(|state| health(state).is_probing()),
+        consecutive_failures: worked().map(failures).max().unwrap_or_default(),
+        // What is due already goes as soon as it can.
+        next_attempt_at: next_attempt(standing, pending, worked()).map(|at| at.max(now)),
         node: worked()
             .max_by_key(|state| (state.epoch, state.updated_at))
             .and_then(|state| state.node.clone()),
@@ -183,6 +188,8 @@ mod tests {
         (a.last_success_at, b.last_success_at) = (Some(at(50)), Some(at(60)));
         (a.last_error_at, a.last_error) = (Some(at(40)), Some("a".to_owned()));
         (b.last_error_at, b.last_error) = (Some(at(30)), Some("b".to_owned()));
+        (a.consecutive_failures, b.consecutive_failures) = (3, 6);
+        (b.failures_in_a_row, former.consecutive_failures) = (5, 9);
         (a.epoch, a.node) = (Epoch::new(2), Some("newer".to_owned()));
         (b.epoch, b.node) = (Epoch::new(1), Some("older".to_owned()));
         (former.epoch, former.node) = (Epoch::new(9), Some("former".to_owned()));
@@ -192,6 +199,8 @@ mod tests {
         assert_eq!(report.in_flight, 3, "a former lane has nothing in flight");
         assert_eq!(report.last_success_at, Some(at(60)));
         assert_eq!(report.last_error.as_deref(), Some("a"));
+        assert_eq!(report.last_error_at, Some(at(40)));
+        assert_eq!((report.probing, report.consecutive_failures), (true, 6));
         assert_eq!(report.node.as_deref(), Some("newer"));
         assert_eq!(report.queue_restored_at, Some(at(20)), "a former lane's queue is nobody's");
         assert_eq!((report.lag, report.spreading, report.dead_letters), (3, 4, 5));
@@ -204,9 +213,9 @@ mod tests {
         let next = |a: &LaneState, b: &LaneState| {
             reported(SubscriptionStatus::Active, &[a.clone(), b.clone()]).next_attempt_at
         };
-        assert_eq!(next(&a, &b), Some(at(90)));
+        assert_eq!(next(&a, &b), Some(at(100)), "what is due goes now");
         a.hold_until = Some(at(80));
-        assert_eq!(next(&a, &b), Some(at(90)), "only ever later");
+        assert_eq!(next(&a, &b), Some(at(100)), "and is never in the past");
         b.hold_until = Some(at(200));
         assert_eq!(next(&a, &b), Some(at(200)));
         (a.failures_in_a_row, a.last_error_at) = (5, Some(at(300)));
@@ -232,7 +241,8 @@ mod tests {
             concat!(
                 r#"{"status":"active","lag":3,"spreading":4,"oldestPendingSeconds":30,"#,
                 r#""inFlight":0,"delivered":2,"failed":0,"discarded":0,"deadLetters":5,"#,
-                r#""lastSuccessAt":null,"nextAttemptAt":"1970-01-01T00:01:30Z","#,
+                r#""lastSuccessAt":null,"probing":false,"consecutiveFailures":0,"#,
+                r#""nextAttemptAt":"1970-01-01T00:01:40Z","#,
                 r#""node":"n1","queue":"slot-1"}"#,
             )
         );

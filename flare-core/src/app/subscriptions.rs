@@ -22,7 +22,7 @@ impl Flare {
     /// `SubscriptionSpec::post("http://…/{id}")`.
     pub async fn create_subscription<S>(
         &self,
-        resource: &ResourceId,
+        resource: ResourceId,
         spec: S,
     ) -> Result<Subscription>
     where
@@ -32,17 +32,18 @@ impl Flare {
         const OPERATION: &str = "create_subscription";
         let invalid = |invalid| Error::invalid(OPERATION, invalid);
         let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
-        let parent = self.active_resource(OPERATION, *resource).await?;
+        let parent = self.active_resource(OPERATION, resource).await?;
         self.check(&spec, &parent).map_err(invalid)?;
 
         let context = self.context();
         let now = context.now();
         let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
         let limit = context.settings.partition_limit;
-        let stored = context.repository.insert_subscription(new, limit).await?;
+        let stored = context.repository.insert_subscription(new, limit).await;
+        let stored = stored.map_err(|error| error.during(OPERATION))?;
         let active = match prepare(context, stored).await? {
             Prepared::Ready(active) => active,
-            Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", resource)),
+            Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", &resource)),
             Prepared::Removed => {
                 let error = Error::new(ErrorKind::Conflict, OPERATION);
                 return Err(error.detail("the subscription was deleted while it was created"));
@@ -53,18 +54,18 @@ impl Flare {
     }
 
     /// Reads a subscription.
-    pub async fn subscription(&self, id: &SubscriptionId) -> Result<Subscription> {
+    pub async fn subscription(&self, id: SubscriptionId) -> Result<Subscription> {
         self.find_subscription("subscription", id).await
     }
 
     /// Lists a resource's subscriptions, oldest first.
     pub async fn subscriptions(
         &self,
-        resource: &ResourceId,
+        resource: ResourceId,
         page: Page,
     ) -> Result<Listing<Subscription>> {
-        self.known_resource("subscriptions", *resource).await?;
-        let listing = self.context().repository.list_subscriptions(*resource, page).await?;
+        self.known_resource("subscriptions", resource).await?;
+        let listing = self.context().repository.list_subscriptions(resource, page).await?;
         listing.unreadable.iter().for_each(|it| self.context().note_unreadable(it));
         Ok(listing)
     }
@@ -77,7 +78,7 @@ impl Flare {
     /// documents: those there are finish what is in flight before the new ones send anything.
     pub async fn replace_subscription<S>(
         &self,
-        id: &SubscriptionId,
+        id: SubscriptionId,
         input: S,
     ) -> Result<Subscription>
     where
@@ -91,7 +92,7 @@ impl Flare {
     /// a conflict on `generation` if not.
     pub async fn replace_subscription_at<S>(
         &self,
-        id: &SubscriptionId,
+        id: SubscriptionId,
         generation: Generation,
         input: S,
     ) -> Result<Subscription>
@@ -104,7 +105,7 @@ impl Flare {
 
     async fn replace<S>(
         &self,
-        id: &SubscriptionId,
+        id: SubscriptionId,
         generation: Option<Generation>,
         input: S,
     ) -> Result<Subscription>
@@ -139,7 +140,7 @@ impl Flare {
 
     /// Holds the changes of a subscription until it is resumed. What is in flight finishes; no
     /// change accepted after this returned is sent.
-    pub async fn pause(&self, id: &SubscriptionId) -> Result<Subscription> {
+    pub async fn pause(&self, id: SubscriptionId) -> Result<Subscription> {
         const OPERATION: &str = "pause";
         let mut current = self.find_subscription(OPERATION, id).await?;
         while current.status != SubscriptionStatus::Paused {
@@ -156,28 +157,54 @@ impl Flare {
 
     /// Ends a pause or suspension: what was held is due at once, the newest version of each
     /// document only.
-    pub async fn resume(&self, id: &SubscriptionId) -> Result<Subscription> {
+    pub async fn resume(&self, id: SubscriptionId) -> Result<Subscription> {
         const OPERATION: &str = "resume";
         let mut current = self.find_subscription(OPERATION, id).await?;
         while matches!(current.status, SubscriptionStatus::Paused | SubscriptionStatus::Suspended) {
-            self.expedite(*id).await?;
-            // By the store's clock, as everything is that it is compared with; and never at the time
-            // of the resumption before, from which lanes have to tell it.
-            let before = current.resumed_at.map(|at| at + Duration::from_nanos(1));
-            let now = self.context().repository.next_epoch().await?.at;
-            let mut resumed = current.clone();
-            resumed.status = SubscriptionStatus::Active;
-            resumed.reason = None;
-            resumed.resumed_at = Some(now).max(before);
-            match self.swap(OPERATION, &current, resumed).await? {
+            match self.activate(OPERATION, &current).await? {
                 Swapped::Done(resumed) => {
-                    self.context().events.emit(Event::new(*id, EventKind::Resumed));
+                    self.context().events.emit(Event::new(id, EventKind::Resumed));
                     return Ok(resumed);
                 }
                 Swapped::Conflict(newer) => current = newer,
             }
         }
         Ok(current)
+    }
+
+    /// Tries a client now, as somebody has mended it: all that waits for a later attempt is due at
+    /// once, and one that was only probed counts as well. What the client asked for itself, by
+    /// `Retry-After`, is kept to. One that is paused or suspended is a conflict: resume it.
+    pub async fn retry_now(&self, id: SubscriptionId) -> Result<Subscription> {
+        const OPERATION: &str = "retry_now";
+        let mut current = self.find_subscription(OPERATION, id).await?;
+        loop {
+            if matches!(current.status, SubscriptionStatus::Paused | SubscriptionStatus::Suspended)
+            {
+                let detail = format!("the subscription is {}: resume it instead", current.status);
+                return Err(Error::new(ErrorKind::Conflict, OPERATION)
+                    .field("status")
+                    .detail(detail));
+            }
+            match self.activate(OPERATION, &current).await? {
+                Swapped::Done(tried) => return Ok(tried),
+                Swapped::Conflict(newer) => current = newer,
+            }
+        }
+    }
+
+    /// Makes everything due, and forgets how the client was.
+    async fn activate(&self, operation: &'static str, current: &Subscription) -> Result<Swapped> {
+        self.expedite(current.id).await?;
+        // By the store's clock, as everything is that it is compared with; and never at the time
+        // of the resumption before, from which lanes have to tell it.
+        let before = current.resumed_at.map(|at| at + Duration::from_nanos(1));
+        let now = self.context().repository.next_epoch().await?.at;
+        let mut resumed = current.clone();
+        resumed.status = SubscriptionStatus::Active;
+        resumed.reason = None;
+        resumed.resumed_at = Some(now).max(before);
+        self.swap(operation, current, resumed).await
     }
 
     /// Makes everything that waits for a later time due now.
@@ -197,8 +224,8 @@ impl Flare {
         let context = self.context();
         replacement.updated_at = context.now();
         let replaced =
-            context.repository.replace_subscription(current.generation, replacement).await?;
-        match replaced {
+            context.repository.replace_subscription(current.generation, replacement).await;
+        match replaced.map_err(|error| error.during(operation))? {
             Replaced::Done(stored) => {
                 self.announce(&stored).await;
                 Ok(Swapped::Done(stored))

@@ -22,7 +22,7 @@ pub(crate) const PLAN: &str = "cluster/plan";
 pub(crate) const NEWS: &str = "cluster/news";
 /// Whose value says which slots belong to which node.
 pub(crate) const PINS: &str = "cluster/pins";
-const NODES: &str = "cluster/nodes/";
+pub(crate) const NODES: &str = "cluster/nodes/";
 const HELD: &str = "cluster/held/";
 const DRAINS: &str = "cluster/drains/";
 

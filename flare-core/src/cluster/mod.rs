@@ -41,7 +41,7 @@ mod follow;
 mod handle;
 mod handover;
 mod held;
-mod keys;
+pub(crate) mod keys;
 mod leader;
 mod member;
 mod meter;

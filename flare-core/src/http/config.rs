@@ -77,6 +77,11 @@ impl HttpConfig {
         self
     }
 
+    /// A copy of the guard there is.
+    pub(crate) fn allowed(&self) -> Guard {
+        self.guard.clone()
+    }
+
     /// Which addresses may be dialled.
     #[must_use]
     pub fn guard(mut self, guard: Guard) -> Self {

@@ -145,7 +145,7 @@ mod tests {
         let message = error.to_string();
         assert!(error.is::<Forbidden>());
         assert!(message.starts_with("db.internal resolves to 10.0.0.1: 10.0.0.1 is a private"));
-        assert!(message.contains("delivery.guard.allow"), "{message}");
+        assert!(message.contains("Guard::allow"), "{message}");
     }
 
     #[test]

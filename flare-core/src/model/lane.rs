@@ -72,6 +72,9 @@ pub struct LaneState {
     pub discarded: u64,
     /// Failures of the connection, timeout or 5xx kind since the last answer of another kind.
     pub failures_in_a_row: u32,
+    /// Attempts that failed since one last succeeded or was refused, of whatever kind.
+    #[serde(default)]
+    pub consecutive_failures: u32,
     /// Since when every attempt failed.
     pub failing_since: Option<Timestamp>,
     /// Nothing is sent before this time, because the client asked for it.
@@ -106,6 +109,7 @@ impl LaneState {
             failed: 0,
             discarded: 0,
             failures_in_a_row: 0,
+            consecutive_failures: 0,
             failing_since: None,
             hold_until: None,
             released_at: None,

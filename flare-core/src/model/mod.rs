@@ -55,7 +55,7 @@ pub use notification::{Notification, webhook_id};
 pub use pattern::{Endpoint, EndpointConflict, EndpointIndex, Params};
 pub use placement::Placement;
 pub use resource::{NewResource, Resource, ResourceState};
-pub use revision::{ChangeField, ChangeFormat, ChangeRule, Revision, ShownRevision};
+pub use revision::{ChangeField, ChangeFormat, ChangeRule, GivenRevision, Revision, ShownRevision};
 pub use row::{
     Applied, Claim, ClaimEffect, DeadLetter, DeathReason, Epoch, Generation, Row, RowEffect,
     RowKey, Spread,

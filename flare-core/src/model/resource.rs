@@ -45,6 +45,25 @@ impl Resource {
     ) -> Self {
         Self { id, endpoint, change, created_at, state: ResourceState::Active }
     }
+
+    /// The URL of the document that has these values for the endpoint's wildcards, from left to
+    /// right, escaped as they need it.
+    ///
+    /// ```
+    /// # use flare_core::model::{NewResource, Resource, ResourceId, Timestamp};
+    /// # let (endpoint, change) = NewResource::new("http://api.example/shops/{shop}/items/{id}")
+    /// #     .change_field("rev").check()?;
+    /// # let items = Resource::new(ResourceId::from_bytes([1; 16]), endpoint, change, Timestamp::EPOCH);
+    /// assert_eq!(items.url(["a/b", "7"])?, "http://api.example/shops/a%2Fb/items/7");
+    /// assert!(items.url(["a/b"]).is_err());
+    /// # Ok::<(), flare_core::model::Invalid>(())
+    /// ```
+    pub fn url<V: AsRef<str>>(
+        &self,
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<String, Invalid> {
+        self.endpoint.fill(values)
+    }
 }
 
 /// A resource as a user asks for it; checked by [`NewResource::check`].
@@ -87,9 +106,13 @@ impl NewResource {
         self.change_field(field)
     }
 
-    /// Checks every rule.
+    /// Checks every rule, and that nothing is written as other libraries have it: that would be
+    /// taken to the letter, and never match a document.
     pub fn check(&self) -> Result<(Endpoint, ChangeRule), Invalid> {
         let endpoint = Endpoint::parse(&self.endpoint)?;
-        Ok((endpoint, ChangeRule::new(&self.field, self.format.as_deref())?))
+        endpoint.check_habits()?;
+        let change = ChangeRule::new(&self.field, self.format.as_deref())?;
+        change.check_habits()?;
+        Ok((endpoint, change))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::counters::Counters;
 use super::event::Events;
 use super::herald::Herald;
 use super::lane::{ContentBudget, Places};
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) node: NodeId,
     pub(crate) started_at: Timestamp,
     pub(crate) progress: Progress,
+    /// What lanes have counted and not stored yet.
+    pub(crate) counters: Arc<Counters>,
     /// Slots that lanes are hashed onto.
     pub(crate) slots: u32,
     pub(crate) restorer: Restorer,
@@ -74,6 +77,7 @@ impl Context {
             node,
             started_at,
             progress: Progress::default(),
+            counters: Arc::default(),
             slots,
             restorer: Restorer::default(),
             herald: None,

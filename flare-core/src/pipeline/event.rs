@@ -2,6 +2,8 @@
 //! waits for listeners.
 
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tracing::warn;
 
 use crate::model::{Action, DocumentUrl, SubscriptionId, Version};
 
@@ -86,6 +88,48 @@ impl Told {
     }
 }
 
+/// Hears what happens, in order. One that is too slow misses the oldest events and goes on with the
+/// others; how many it missed is logged and counted.
+#[derive(Debug)]
+pub struct EventListener {
+    events: broadcast::Receiver<Event>,
+    missed: u64,
+}
+
+impl EventListener {
+    /// The next event, as soon as there is one; `None` once there is no Flare to tell any.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.events.recv().await {
+                Ok(event) => return Some(event),
+                Err(RecvError::Lagged(missed)) => self.note_missed(missed),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// The next event that has happened already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => return Some(event),
+                Err(TryRecvError::Lagged(missed)) => self.note_missed(missed),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// How many events it missed so far.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    fn note_missed(&mut self, missed: u64) {
+        self.missed += missed;
+        warn!(missed, "a listener is too slow and missed events");
+    }
+}
+
 /// A bounded broadcast of events.
 #[derive(Debug)]
 pub(crate) struct Events(broadcast::Sender<Event>);
@@ -95,8 +139,8 @@ impl Events {
         Self(broadcast::Sender::new(BUFFER))
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+    pub(crate) fn subscribe(&self) -> EventListener {
+        EventListener { events: self.0.subscribe(), missed: 0 }
     }
 
     /// Whether anybody listens; if not, events need not be made.

@@ -33,6 +33,7 @@ impl Health {
     pub(crate) fn recall(mut state: LaneState, resumed_at: Option<Timestamp>) -> Self {
         if resumed_at.is_some_and(|resumed| state.updated_at <= resumed) {
             state.failures_in_a_row = 0;
+            state.consecutive_failures = 0;
             state.failing_since = None;
         }
         Self(state)
@@ -52,6 +53,7 @@ impl Health {
                     state.released_at = Some(now);
                 }
                 state.failures_in_a_row = 0;
+                state.consecutive_failures = 0;
                 state.failing_since = None;
                 if sign == Sign::Accepted {
                     state.delivered += 1;
@@ -69,6 +71,7 @@ impl Health {
             Sign::Down | Sign::Unhappy => {}
         }
         state.failed += 1;
+        state.consecutive_failures = state.consecutive_failures.saturating_add(1);
         state.failing_since.get_or_insert(now);
         state.last_error_at = Some(now);
         state.last_error = error.map(str::to_owned);

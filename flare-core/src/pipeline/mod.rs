@@ -25,6 +25,7 @@ pub(crate) mod batch;
 pub(crate) mod close;
 pub(crate) mod compose;
 pub(crate) mod context;
+pub(crate) mod counters;
 pub(crate) mod crew;
 pub(crate) mod event;
 pub(crate) mod health;
@@ -59,7 +60,7 @@ pub(crate) mod turn;
 pub(crate) mod unreadable;
 pub(crate) mod wake;
 
-pub use event::{Event, EventKind, Told};
+pub use event::{Event, EventKind, EventListener, Told};
 pub use progress::LoopReport;
 pub use settings::Settings;
 pub use task::{DocumentVersion, Task};

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::port::{Expect, LeaseGrant, LeaseId, Write, Written};
 
 /// The key whose holder works all slots.
-const KEY: &str = "flare/owner";
+pub(crate) const KEY: &str = "flare/owner";
 
 /// A change of what this runtime may work.
 #[derive(Debug)]
@@ -43,16 +43,16 @@ pub(crate) async fn own_all_slots(
     changes: mpsc::Sender<OwnershipChange>,
     mut stop: Stop,
 ) {
-    let mut failures = 0;
+    let (mut failures, mut stands_by) = (0, false);
     while !stop.is_requested() {
         let term = tokio::select! {
             biased;
             () = stop.requested() => return,
-            taken = take_over(&context) => taken,
+            taken = take_over(&context, &mut stands_by) => taken,
         };
         match term {
             Ok(Some(held)) => {
-                failures = 0;
+                (failures, stands_by) = (0, false);
                 info!(epoch = %held.term.epoch, "took over all lanes");
                 hold(&context, &changes, held, &mut stop).await;
             }
@@ -79,7 +79,7 @@ struct Hold {
 }
 
 /// Tries to become the owner; waits a while if somebody else is.
-async fn take_over(context: &Context) -> Result<Option<Hold>> {
+async fn take_over(context: &Context, stands_by: &mut bool) -> Result<Option<Hold>> {
     let asked = context.clock.monotonic();
     let grant = context.lease.grant(context.settings.lease_ttl).await?;
     match try_take(context, &grant, asked).await {
@@ -91,6 +91,9 @@ async fn take_over(context: &Context) -> Result<Option<Hold>> {
             }
             match other {
                 Ok(_) => {
+                    if !std::mem::replace(stands_by, true) {
+                        info!("stands by: another runtime works these stores");
+                    }
                     wait_for_owner(context).await?;
                     Ok(None)
                 }

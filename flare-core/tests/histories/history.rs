@@ -259,7 +259,7 @@ impl History {
         let matching = self.matching(&url).await;
         let live = self.live_in(&url).await;
         let live = matching.iter().find(|resource| live.contains_key(resource)).copied();
-        let answer = self.in_time(flare.delete_document(&url, shown.as_deref())).await;
+        let answer = self.in_time(flare.delete_traced(&url, shown.as_deref(), None)).await;
         self.note(format_args!("delete {url} {named:?}: {answer:?}"));
         self.forgettable.insert(url.clone());
         self.check_place(&url, &matching, &answer, true).await;
@@ -296,7 +296,7 @@ impl History {
         let number = self.random.u32(..);
         let spec = self.plan.subscription(number, 0, self.plan.lanes);
         let flare = self.flare.clone();
-        let created = self.in_time(flare.create_subscription(&resource.id, spec)).await;
+        let created = self.in_time(flare.create_subscription(resource.id, spec)).await;
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
         if let Ok(subscription) = created {
             let before = self.documents().await;

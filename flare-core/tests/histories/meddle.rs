@@ -35,7 +35,7 @@ impl History {
 
     async fn pause(&mut self, id: SubscriptionId) {
         let flare = self.flare.clone();
-        let paused = self.in_time(flare.pause(&id)).await;
+        let paused = self.in_time(flare.pause(id)).await;
         self.note(format_args!("pause {id}: {:?}", paused.as_ref().map(|it| it.status)));
         if paused.is_ok() {
             self.clients.hold(id, self.seen_by(id).await);
@@ -54,7 +54,7 @@ impl History {
         // From the moment it is asked for it may happen.
         self.clients.release(id);
         let flare = self.flare.clone();
-        let resumed = self.in_time(flare.resume(&id)).await;
+        let resumed = self.in_time(flare.resume(id)).await;
         self.note(format_args!("resume {id}: {:?}", resumed.as_ref().map(|it| it.status)));
     }
 
@@ -65,7 +65,7 @@ impl History {
         let (number, replacement) = (known.number, known.replacements);
         let spec = self.plan.subscription(number, replacement, lanes);
         let flare = self.flare.clone();
-        let replaced = self.in_time(flare.replace_subscription(&id, spec)).await;
+        let replaced = self.in_time(flare.replace_subscription(id, spec)).await;
         self.note(format_args!("replace {id} with {lanes} lanes: {:?}", replaced.as_ref().err()));
         if replaced.is_ok() {
             self.clients.replaced(id, replacement, self.seen_by(id).await);
@@ -74,25 +74,25 @@ impl History {
 
     async fn pin(&mut self, id: SubscriptionId) {
         let flare = self.flare.clone();
-        let pinned = self.in_time(flare.pin(&id)).await;
+        let pinned = self.in_time(flare.pin(id)).await;
         self.note(format_args!("pin {id}: {pinned:?}"));
     }
 
     async fn unpin(&mut self, id: SubscriptionId) {
         let flare = self.flare.clone();
-        let unpinned = self.in_time(flare.unpin(&id)).await;
+        let unpinned = self.in_time(flare.unpin(id)).await;
         self.note(format_args!("unpin {id}: {unpinned:?}"));
     }
 
     async fn replay(&mut self, id: SubscriptionId) {
         let flare = self.flare.clone();
-        let replayed = self.in_time(flare.replay_all(&id)).await;
+        let replayed = self.in_time(flare.replay_all(id)).await;
         self.note(format_args!("replay {id}: {replayed:?}"));
     }
 
     async fn delete_subscription(&mut self, id: SubscriptionId) {
         let flare = self.flare.clone();
-        let deleted = self.in_time(flare.delete_subscription(&id)).await;
+        let deleted = self.in_time(flare.delete_subscription(id)).await;
         self.note(format_args!("delete {id}: {deleted:?}"));
         // Whether or not it happened: somebody wants it.
         let seen = self.seen_by(id).await;
@@ -107,7 +107,7 @@ impl History {
     pub(crate) async fn put_right(&mut self) {
         let deleted: Vec<SubscriptionId> = self.deleted.iter().copied().collect();
         for id in deleted {
-            match self.in_time(self.flare.delete_subscription(&id)).await {
+            match self.in_time(self.flare.delete_subscription(id)).await {
                 Ok(()) => {}
                 Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
             }
@@ -117,7 +117,7 @@ impl History {
         for subscription in all.into_iter().map(Result::unwrap) {
             if subscription.status != SubscriptionStatus::Deleting {
                 self.clients.release(subscription.id);
-                self.in_time(self.flare.resume(&subscription.id)).await.unwrap();
+                self.in_time(self.flare.resume(subscription.id)).await.unwrap();
             }
         }
     }
@@ -126,11 +126,11 @@ impl History {
     pub(crate) async fn replay_everything(&mut self) {
         let ids: Vec<SubscriptionId> = self.subscriptions.keys().copied().collect();
         for id in ids {
-            let listed = self.flare.dead_letters(&id, Page::new(1_000, 0)).await.unwrap();
+            let listed = self.flare.dead_letters(id, Page::new(1_000, 0)).await.unwrap();
             assert_eq!(listed.total, listed.items.len() as u64, "history {}", self.seed);
-            let replayed = self.in_time(self.flare.replay_all(&id)).await.unwrap();
+            let replayed = self.in_time(self.flare.replay_all(id)).await.unwrap();
             assert_eq!(replayed, listed.total, "history {}: P8", self.seed);
-            let left = self.flare.dead_letters(&id, Page::new(1, 0)).await.unwrap();
+            let left = self.flare.dead_letters(id, Page::new(1, 0)).await.unwrap();
             assert_eq!(left.total, 0, "history {}: P8", self.seed);
         }
     }

@@ -64,7 +64,7 @@ impl History {
         let Ok(resource) = created else { return };
         let number = self.random.clone().u32(..);
         let spec = self.plan.subscription(number, 0, self.plan.lanes);
-        let subscription = self.in_time(calm.create_subscription(&resource.id, spec)).await;
+        let subscription = self.in_time(calm.create_subscription(resource.id, spec)).await;
         let id = subscription.unwrap().id;
         let known =
             Known { before: Versions::new(), number, replacements: 0, resource: resource.id };
@@ -78,7 +78,7 @@ impl History {
         let Some(shifts) = &mut self.shifts else { return };
         shifts.dropped.push(resource.id);
         let calm = shifts.calm.clone();
-        match self.in_time(calm.delete_subscription(&subscription)).await {
+        match self.in_time(calm.delete_subscription(subscription)).await {
             Ok(()) => {}
             // Somebody meddled with it.
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
@@ -87,7 +87,7 @@ impl History {
         self.deleted.insert(subscription);
         self.clients.hold(subscription, self.documents_of(resource.id).await);
         let flare = self.flare.clone();
-        let dropped = self.in_time(flare.delete_resource(&resource.id)).await;
+        let dropped = self.in_time(flare.delete_resource(resource.id)).await;
         self.note(format_args!("drop narrow: {dropped:?}"));
     }
 
@@ -95,7 +95,7 @@ impl History {
     pub(crate) async fn finish_drops(&self) {
         let Some(shifts) = &self.shifts else { return };
         for resource in &shifts.dropped {
-            match self.in_time(shifts.calm.delete_resource(resource)).await {
+            match self.in_time(shifts.calm.delete_resource(*resource)).await {
                 Ok(()) => {}
                 Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
             }

@@ -65,7 +65,7 @@ async fn literals_are_judged_however_they_are_written() {
         let request = post(format!("http://{host}:{port}/?token=secret"));
         let (kind, sent, message) = failure(delivery(HttpConfig::new()).attempt(request).await);
         assert_eq!((kind, sent), (FailureKind::Refused, false), "{host}: {message}");
-        assert!(message.contains("delivery.guard.allow"), "{host}: {message}");
+        assert!(message.contains("Guard::allow"), "{host}: {message}");
         assert!(!message.contains("secret"), "{message}");
     }
     assert_eq!(server.connections(), 0);
@@ -95,7 +95,7 @@ async fn a_name_is_refused_if_all_its_addresses_are() {
         assert_eq!((kind, sent), (FailureKind::Refused, false), "{message}");
         let expected = format!("{host} resolves to 169.254.169.254: 169.254.169.254 is a cloud");
         assert!(message.starts_with(&expected), "{message}");
-        assert!(message.contains("169.254.169.254/32 in delivery.guard.allow"), "{message}");
+        assert!(message.contains("169.254.169.254/32 in Guard::allow"), "{message}");
     }
     assert_eq!(resolver.asked(), hosts);
 }
@@ -139,7 +139,7 @@ async fn what_is_denied_stays_closed() {
     let delivery = delivery(HttpConfig::new().guard(guard));
     let (kind, _, message) = failure(delivery.attempt(post(server.url("/"))).await);
     assert_eq!(kind, FailureKind::Refused);
-    assert!(message.contains("127.0.0.0/8, which delivery.guard.deny refuses"), "{message}");
+    assert!(message.contains("127.0.0.0/8, which Guard::deny refuses"), "{message}");
 }
 
 #[tokio::test]

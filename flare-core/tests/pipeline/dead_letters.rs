@@ -15,7 +15,7 @@ use flare_testkit::{FaultPlan, FaultyRepository};
 const ALL: Page = Page::new(100, 0);
 
 async fn listed(world: &World, subscription: &Subscription) -> Vec<DeadNotification> {
-    world.flare.dead_letters(&subscription.id, ALL).await.unwrap().items
+    world.flare.dead_letters(subscription.id, ALL).await.unwrap().items
 }
 
 fn fails(world: &World, id: u32) {
@@ -55,9 +55,9 @@ async fn dead_letters_say_what_was_given_up_and_why() {
     assert!(letter.died_at <= world.clock.now());
     assert_eq!(letters[2].action, Action::Update);
 
-    let page = world.flare.dead_letters(&subscription.id, Page::new(1, 1)).await.unwrap();
+    let page = world.flare.dead_letters(subscription.id, Page::new(1, 1)).await.unwrap();
     assert_eq!((page.total, &page.items[..]), (3, &letters[1..2]));
-    let past = world.flare.dead_letters(&subscription.id, Page::new(10, 3)).await.unwrap();
+    let past = world.flare.dead_letters(subscription.id, Page::new(10, 3)).await.unwrap();
     assert_eq!((past.total, past.items.len()), (3, 0));
 
     // A settlement of a later version takes it off the list.
@@ -99,7 +99,7 @@ async fn a_replay_tries_the_newest_version_again_and_again() {
         let before = world.delivery.total();
         // Named twice, replayed once.
         let named = [ids[0], ids[1], ids[0]];
-        assert_eq!(world.flare.replay(&subscription.id, named).await.unwrap(), 2);
+        assert_eq!(world.flare.replay(subscription.id, named).await.unwrap(), 2);
         assert_eq!(listed(&world, &subscription).await.len(), 1);
         world.settled().await;
         assert_eq!(world.delivery.total(), before + 2, "round {round}: tried at once");
@@ -111,7 +111,7 @@ async fn a_replay_tries_the_newest_version_again_and_again() {
     works(&world, 1);
     works(&world, 2);
     works(&world, 3);
-    assert_eq!(world.flare.replay(&subscription.id, ids).await.unwrap(), 3);
+    assert_eq!(world.flare.replay(subscription.id, ids).await.unwrap(), 3);
     world.settled().await;
     assert!(listed(&world, &subscription).await.is_empty());
     let ids: Vec<String> = world.delivery.requests().iter().map(webhook_id).collect();
@@ -135,15 +135,15 @@ async fn one_unknown_dead_letter_and_nothing_is_replayed() {
     world.settled().await;
     let known = listed(&world, &a).await[0].id;
     let unknown = DeadLetterId::from_bytes([9; 16]);
-    let error = world.flare.replay(&a.id, [known, unknown]).await.unwrap_err();
+    let error = world.flare.replay(a.id, [known, unknown]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains(&unknown.to_string()), "{error}");
     assert_eq!(listed(&world, &a).await.len(), 1, "nothing is replayed");
-    let elsewhere = world.flare.replay(&b.id, [known]).await.unwrap_err();
+    let elsewhere = world.flare.replay(b.id, [known]).await.unwrap_err();
     assert_eq!(elsewhere.kind(), ErrorKind::NotFound, "it is somebody else's");
-    assert_eq!(world.flare.replay(&a.id, []).await.unwrap(), 0);
-    assert_eq!(world.flare.replay(&a.id, [known]).await.unwrap(), 1);
-    let twice = world.flare.replay(&a.id, [known]).await.unwrap_err();
+    assert_eq!(world.flare.replay(a.id, []).await.unwrap(), 0);
+    assert_eq!(world.flare.replay(a.id, [known]).await.unwrap(), 1);
+    let twice = world.flare.replay(a.id, [known]).await.unwrap_err();
     assert_eq!(twice.kind(), ErrorKind::NotFound, "it is off the list");
 }
 
@@ -167,14 +167,14 @@ async fn everything_is_replayed_once_even_if_it_dies_again_meanwhile() {
         answer.unwrap();
     }
     world.settled().await;
-    let replayed = world.in_time(world.flare.replay_all(&subscription.id)).await.unwrap();
+    let replayed = world.in_time(world.flare.replay_all(subscription.id)).await.unwrap();
     assert_eq!(replayed, u64::from(count));
     world.settled().await;
     assert_eq!(world.delivery.total(), 2 * u64::from(count));
-    let left = world.calm.dead_letters(&subscription.id, ALL).await.unwrap().total;
+    let left = world.calm.dead_letters(subscription.id, ALL).await.unwrap().total;
     assert_eq!(left, u64::from(count));
     let other = world.subscribe(&resource, "b").await;
-    assert_eq!(world.calm.replay_all(&other.id).await.unwrap(), 0);
+    assert_eq!(world.calm.replay_all(other.id).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -182,12 +182,12 @@ async fn a_subscription_that_is_not_there_has_no_dead_letters() {
     let world = World::new(few_slots());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     for id in [gone.id, SubscriptionId::from_bytes([7; 16])] {
         for error in [
-            world.flare.dead_letters(&id, ALL).await.map(drop).unwrap_err(),
-            world.flare.replay(&id, []).await.map(drop).unwrap_err(),
-            world.flare.replay_all(&id).await.map(drop).unwrap_err(),
+            world.flare.dead_letters(id, ALL).await.map(drop).unwrap_err(),
+            world.flare.replay(id, []).await.map(drop).unwrap_err(),
+            world.flare.replay_all(id).await.map(drop).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::NotFound);
             assert!(error.to_string().contains(&id.to_string()), "{error}");
@@ -201,14 +201,14 @@ async fn a_replay_wakes_the_lanes_it_concerns() {
     world.start();
     let resource = world.users().await;
     let spec: SubscriptionSpec = hook("a").lanes(4).build().unwrap();
-    let subscription = world.flare.create_subscription(&resource.id, spec).await.unwrap();
+    let subscription = world.flare.create_subscription(resource.id, spec).await.unwrap();
     for id in 0..20 {
         fails(&world, id);
         world.put(id, 1).await;
     }
     world.settled().await;
     let before = world.clock.now();
-    assert_eq!(world.flare.replay_all(&subscription.id).await.unwrap(), 20);
+    assert_eq!(world.flare.replay_all(subscription.id).await.unwrap(), 20);
     world.settled().await;
     assert!(world.clock.now() - before < Duration::from_secs(2), "at once");
     assert_eq!(world.delivery.total(), 40);

@@ -64,11 +64,11 @@ async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
     let epoch = store.next_epoch().await.unwrap().epoch;
     store.store_lanes(epoch, vec![state]).await.pop().unwrap().unwrap();
 
-    world.flare.delete_subscription(&gone.id).await.unwrap();
-    let unknown = world.flare.subscription(&gone.id).await.unwrap_err();
+    world.flare.delete_subscription(gone.id).await.unwrap();
+    let unknown = world.flare.subscription(gone.id).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
-    assert_eq!(world.flare.subscriptions(&resource.id, Page::new(30, 0)).await.unwrap().total, 1);
-    let again = world.flare.delete_subscription(&gone.id).await.unwrap_err();
+    assert_eq!(world.flare.subscriptions(resource.id, Page::new(30, 0)).await.unwrap().total, 1);
+    let again = world.flare.delete_subscription(gone.id).await.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound, "{again}");
     assert!(again.to_string().contains(&gone.id.to_string()), "{again}");
     // Its url is free at once.
@@ -101,7 +101,7 @@ async fn nothing_is_told_to_a_deleted_subscription() {
     let gone = world.subscribe(&resource, "a").await;
     world.put(1, 1).await;
     world.settled().await;
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.put(1, 2).await;
     world.put(2, 1).await;
     world.pass(BOTH_PASSES).await;
@@ -116,7 +116,7 @@ async fn the_second_pass_removes_what_a_late_spread_made_anew() {
     let gone = world.subscribe(&resource, "a").await;
     world.put(1, 1).await;
     world.settled().await;
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.pass(A_TURN).await;
     assert_eq!(world.row(gone.id, 1).await, None);
     spread_late(&world, &gone, 1..2).await;
@@ -138,7 +138,7 @@ async fn a_removal_goes_on_where_a_dropped_runtime_left_it() {
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     spread_late(&world, &gone, 0..3_500).await;
-    world.in_time(world.flare.delete_subscription(&gone.id)).await.unwrap();
+    world.in_time(world.flare.delete_subscription(gone.id)).await.unwrap();
     let mut before = pending(&world, &gone).await;
     assert_eq!(before, 3_500);
     let mut crashes = 0;
@@ -168,10 +168,10 @@ async fn a_long_removal_does_not_keep_a_short_one_waiting() {
     let short = world.subscribe(&resource, "b").await;
     spread_late(&world, &long, 0..60_000).await;
     spread_late(&world, &short, 0..10).await;
-    world.calm.delete_subscription(&long.id).await.unwrap();
+    world.calm.delete_subscription(long.id).await.unwrap();
     world.start();
     world.until("it is begun", async || pending(&world, &long).await < 60_000).await;
-    world.calm.delete_subscription(&short.id).await.unwrap();
+    world.calm.delete_subscription(short.id).await.unwrap();
     world.until("the short one is over", async || pending(&world, &short).await == 0).await;
     assert!(pending(&world, &long).await > 0, "the long one is not");
     world.until("both are over", async || world.removals().await.is_empty()).await;
@@ -215,7 +215,7 @@ async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
     ] {
         assert!(store.insert_job(strange).await.unwrap());
     }
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.pass(BOTH_PASSES).await;
     assert_eq!(world.stored(gone.id).await, None);
     assert!(world.row(kept.id, 1).await.is_some());
@@ -257,14 +257,14 @@ async fn what_is_due_is_told_by_the_store_s_clock() {
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     spread_late(&world, &gone, 1..2).await;
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     let (_flare, runtime) = Flare::builder(world.memory.clone())
         .delivery(Arc::new(world.delivery.clone()))
         .clock(Arc::new(Slow(world.clock.clone())))
         .settings(few_slots())
         .build()
         .unwrap();
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     world.pass(A_TURN).await;
     assert_eq!(world.row(gone.id, 1).await, None);
     let waits = world.removals().await[0].due - world.clock.now();
@@ -280,7 +280,7 @@ async fn two_runtimes_share_jobs_and_one_goes_on_where_the_other_died() {
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     world.start();
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.pass(A_TURN).await;
     let taken = world.removals().await.remove(0);
     assert!(taken.epoch > Epoch::ZERO);
@@ -313,7 +313,7 @@ async fn deletions_are_carried_out_whatever_fails_and_crashes() {
         for subscription in &gone {
             // An error leaves open whether it is deleted; once it is, it is not found.
             loop {
-                let deleted = world.in_time(world.flare.delete_subscription(&subscription.id));
+                let deleted = world.in_time(world.flare.delete_subscription(subscription.id));
                 match deleted.await {
                     Ok(()) => break,
                     Err(error) if error.kind() == ErrorKind::NotFound => break,
@@ -359,7 +359,7 @@ async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
     world.start();
     world.until("its lane works", async || world.flare.node().lanes == 1).await;
 
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.pass(10 * Duration::from_secs(60)).await;
     assert_eq!(world.flare.node().lanes, 1, "its lane has not heard of it");
     assert!(world.stored(gone.id).await.is_some(), "what a lane still works is kept");

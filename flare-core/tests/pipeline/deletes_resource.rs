@@ -38,21 +38,21 @@ async fn a_resource_is_deleted_once_it_has_no_subscriptions() {
         world.put(id, 1).await;
     }
     world.settled().await;
-    let conflict = world.flare.delete_resource(&resource.id).await.unwrap_err();
+    let conflict = world.flare.delete_resource(resource.id).await.unwrap_err();
     assert_eq!(conflict.kind(), ErrorKind::Conflict);
     assert!(conflict.to_string().contains("subscriptions (1)"), "{conflict}");
     assert_eq!(world.put(0, 2).await, DocumentChange::Updated, "it goes on as before");
     // The job of that attempt finds nothing to do.
     world.until("the job is over", async || world.removals().await.is_empty()).await;
 
-    world.flare.delete_subscription(&subscription.id).await.unwrap();
-    world.flare.delete_resource(&resource.id).await.unwrap();
+    world.flare.delete_subscription(subscription.id).await.unwrap();
+    world.flare.delete_resource(resource.id).await.unwrap();
     let refused = world.flare.put_json(&url(1), r#"{"rev":2}"#).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound);
     for answer in [
-        world.flare.resource(&resource.id).await.unwrap_err(),
-        world.flare.delete_resource(&resource.id).await.unwrap_err(),
-        world.flare.subscriptions(&resource.id, Page::new(30, 0)).await.unwrap_err(),
+        world.flare.resource(resource.id).await.unwrap_err(),
+        world.flare.delete_resource(resource.id).await.unwrap_err(),
+        world.flare.subscriptions(resource.id, Page::new(30, 0)).await.unwrap_err(),
     ] {
         assert_eq!(answer.kind(), ErrorKind::NotFound, "{answer}");
     }
@@ -72,7 +72,7 @@ async fn the_second_pass_removes_a_document_that_was_put_meanwhile() {
     let mut world = World::new(few_slots());
     world.start();
     let resource = world.users().await;
-    world.flare.delete_resource(&resource.id).await.unwrap();
+    world.flare.delete_resource(resource.id).await.unwrap();
     world.pass(Duration::from_secs(60)).await;
     // Found the resource before it was deleted, and was slow.
     let key = DocumentKey::new(resource.id, DocumentUrl::parse(&url(0)).unwrap());
@@ -103,7 +103,7 @@ async fn a_deletion_that_was_not_concluded_is_concluded_by_its_job_or_by_the_nex
         let (active, deleting) = (ResourceState::Active, ResourceState::Deleting);
         assert!(store.move_resource(resource.id, active, deleting).await.unwrap());
         if retried {
-            let answer = world.flare.delete_resource(&resource.id).await;
+            let answer = world.flare.delete_resource(resource.id).await;
             assert_eq!(answer.is_ok(), !subscribed, "{answer:?}");
         }
         world.pass(Duration::from_secs(40)).await;
@@ -149,8 +149,8 @@ async fn of_a_deletion_and_a_creation_at_once_one_backs_out() {
         let (deleted, created) = world
             .in_time(async {
                 tokio::join!(
-                    world.flare.delete_resource(&resource.id),
-                    world.flare.create_subscription(&resource.id, hook("a"))
+                    world.flare.delete_resource(resource.id),
+                    world.flare.create_subscription(resource.id, hook("a"))
                 )
             })
             .await;

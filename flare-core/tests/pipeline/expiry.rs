@@ -102,7 +102,7 @@ async fn a_tombstone_somebody_has_not_been_told_of_stays() {
 async fn subscribe_patiently(world: &World, resource: &Resource) -> SubscriptionId {
     let retry = RetryPolicy::builder().num_retries(100).min_delay_target(60).max_delay_target(60);
     let spec = hook("b").retry(retry.build().unwrap());
-    world.flare.create_subscription(&resource.id, spec).await.unwrap().id
+    world.flare.create_subscription(resource.id, spec).await.unwrap().id
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn many_rows_of_tombstones_go_in_turns_with_other_jobs_in_between() {
     world.settled().await;
     world.crash().await;
     world.clock.advance_to(world.clock.now() + 11 * MINUTE);
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     world.start();
     // One row at a time: expiry has many turns, the removal has one of them in between.
     let rows = async || {

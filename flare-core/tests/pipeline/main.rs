@@ -10,6 +10,7 @@ mod deletes_resource;
 mod dependable;
 mod expiry;
 mod far_queue;
+mod first_hour;
 mod journey;
 mod long_times;
 #[cfg(feature = "metrics")]

@@ -24,12 +24,12 @@ async fn what_happens_is_counted_under_the_documented_names() {
     delivery.answer("http://c.example/3", DeliveryOutcome::answered(500));
     let (flare, runtime) =
         Flare::builder(MemoryBackend::new()).delivery(Arc::new(delivery.clone())).build().unwrap();
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     let notes = NewResource::new("http://a.example/notes/{id}").change_field("rev");
     let notes = flare.create_resource(notes).await.unwrap();
     let once = RetryPolicy::builder().num_retries(1).num_no_delay_retries(1).build().unwrap();
     let spec = SubscriptionSpec::post("http://c.example/{id}").discard([409]).retry(once);
-    flare.create_subscription(&notes.id, spec).await.unwrap();
+    flare.create_subscription(notes.id, spec).await.unwrap();
     for id in 1..=3 {
         for _ in 0..2 {
             let url = format!("http://a.example/notes/{id}");

@@ -33,11 +33,11 @@ async fn a_node_whose_store_is_gone_says_which_loops_are_stuck() {
         .build()
         .unwrap();
     assert!(!flare.node().running);
-    let running = tokio::spawn(runtime.run(std::future::pending()));
+    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
     let notes = NewResource::new("http://a.example/notes/{id}").change_field("rev");
     let notes = flare.create_resource(notes).await.unwrap();
     let spec = SubscriptionSpec::post("http://c.example/");
-    flare.create_subscription(&notes.id, spec).await.unwrap();
+    flare.create_subscription(notes.id, spec).await.unwrap();
     flare.put_json("http://a.example/notes/1", r#"{"rev":1}"#).await.unwrap();
     pass(&clock, Duration::from_secs(300)).await;
 
@@ -56,7 +56,7 @@ async fn a_node_whose_store_is_gone_says_which_loops_are_stuck() {
         .clock(Arc::new(clock.clone()))
         .build()
         .unwrap();
-    let starts = tokio::spawn(runtime.run(std::future::pending()));
+    let starts = tokio::spawn(runtime.run(std::future::pending::<()>()));
     pass(&clock, Duration::from_secs(60)).await;
     let stuck: Vec<&str> = other.node().stuck(LIMIT).map(|it| it.name).collect();
     assert_eq!(stuck, ["jobs", "reconcile"]);

@@ -135,8 +135,8 @@ async fn queues_follow_the_lanes_of_a_subscription_from_its_creation_to_its_remo
     let resource = world.users().await;
     let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
     // Paused before anything runs: no lane makes its queue by using it.
-    let created = world.calm.create_subscription(&resource.id, spec(3)).await.unwrap();
-    world.calm.pause(&created.id).await.unwrap();
+    let created = world.calm.create_subscription(resource.id, spec(3)).await.unwrap();
+    world.calm.pause(created.id).await.unwrap();
     assert_eq!(shards(&world, created.id).await, [0_u16; 0], "nobody waits for queues");
     assert_eq!(world.removals().await[0].kind, JobKind::Queue);
     world.start();
@@ -144,17 +144,17 @@ async fn queues_follow_the_lanes_of_a_subscription_from_its_creation_to_its_remo
     assert_eq!(shards(&world, created.id).await, [0, 1, 2]);
 
     for lanes in [5, 1, 2] {
-        world.calm.replace_subscription(&created.id, spec(lanes)).await.unwrap();
+        world.calm.replace_subscription(created.id, spec(lanes)).await.unwrap();
         no_jobs(&world).await;
         assert_eq!(shards(&world, created.id).await, Vec::from_iter(0..lanes as u16));
     }
-    world.calm.resume(&created.id).await.unwrap();
+    world.calm.resume(created.id).await.unwrap();
     world.put(1, 1).await;
     world.settled().await;
     assert_eq!(shards(&world, created.id).await, [0, 1]);
 
     let other = world.subscribe(&resource, "b").await;
-    world.calm.delete_subscription(&created.id).await.unwrap();
+    world.calm.delete_subscription(created.id).await.unwrap();
     world.until("it is gone", async || world.stored(created.id).await.is_none()).await;
     assert_eq!(shards(&world, created.id).await, [0_u16; 0]);
     assert_eq!(shards(&world, other.id).await, [0], "another one's are its own");
@@ -166,12 +166,12 @@ async fn queues_follow_another_number_of_lanes_of_a_subscription_that_runs() {
     let mut world = World::new(isolated());
     let resource = world.users().await;
     let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
-    let created = world.calm.create_subscription(&resource.id, spec(3)).await.unwrap();
+    let created = world.calm.create_subscription(resource.id, spec(3)).await.unwrap();
     world.start();
     for (rev, lanes) in [(1, 5), (2, 1), (3, 2)] {
         world.put(1, rev).await;
         world.settled().await;
-        world.calm.replace_subscription(&created.id, spec(lanes)).await.unwrap();
+        world.calm.replace_subscription(created.id, spec(lanes)).await.unwrap();
         no_jobs(&world).await;
         world.put(2, rev).await;
         world.settled().await;
@@ -186,7 +186,7 @@ async fn a_queue_that_cannot_be_made_yet_is_tried_when_it_can() {
     queue.refuses.store(true, Ordering::Relaxed);
     let resource = world.users().await;
     let created = world.subscribe(&resource, "a").await;
-    world.calm.pause(&created.id).await.unwrap();
+    world.calm.pause(created.id).await.unwrap();
     world.start();
     world.until("it is refused", async || queue.refused.load(Ordering::Relaxed) > 0).await;
     queue.refuses.store(false, Ordering::Relaxed);
@@ -202,8 +202,8 @@ async fn whoever_dies_half_way_leaves_the_job_to_another() {
     let mut world = World::new(isolated());
     let resource = world.users().await;
     let spec = hook("a").concurrency(64).lanes(40);
-    let created = world.calm.create_subscription(&resource.id, spec).await.unwrap();
-    world.calm.pause(&created.id).await.unwrap();
+    let created = world.calm.create_subscription(resource.id, spec).await.unwrap();
+    world.calm.pause(created.id).await.unwrap();
     for turns in 0..40 {
         world.start();
         for _ in 0..turns {

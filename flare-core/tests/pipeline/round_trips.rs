@@ -269,7 +269,7 @@ async fn the_counters_of_a_lane_are_stored_at_most_once_a_second_and_soon() {
     let stored = |name: &str| calls.iter().find(|(it, _)| *it == name).unwrap().1.calls;
     assert!(stored("apply_rows") >= PUTS / 2, "{calls}");
     assert!((2..=seconds + 1).contains(&stored("store_lanes")), "{seconds} s\n{calls}");
-    let report = world.calm.subscription_status(&client.id).await.unwrap();
+    let report = world.calm.subscription_status(client.id).await.unwrap();
     assert_eq!(report.delivered, world.delivery.total(), "told by another handle");
     assert_eq!((report.failed, report.in_flight), (0, 0));
 }
@@ -279,15 +279,15 @@ async fn lanes_that_begin_together_read_what_was_remembered_of_them_once() {
     let (mut world, counting) = counted(Duration::from_millis(1), 1_000);
     let users = world.users().await;
     let many = crate::support::hook("client").concurrency(64).lanes(64);
-    let client = world.calm.create_subscription(&users.id, many).await.unwrap();
+    let client = world.calm.create_subscription(users.id, many).await.unwrap();
     world.start();
     world.until("64 lanes", async || world.flare.node().lanes == 64).await;
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(counting.take().of("lanes").calls, 1);
     // Each time anew, for meanwhile they may have remembered something else.
-    world.calm.pause(&client.id).await.unwrap();
+    world.calm.pause(client.id).await.unwrap();
     world.until("no lanes", async || world.flare.node().lanes == 0).await;
-    world.calm.resume(&client.id).await.unwrap();
+    world.calm.resume(client.id).await.unwrap();
     world.until("64 lanes", async || world.flare.node().lanes == 64).await;
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(counting.take().of("lanes").calls, 1);

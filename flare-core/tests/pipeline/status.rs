@@ -14,8 +14,8 @@ use flare_core::port::{
 
 /// What every handle answers.
 async fn status(world: &World, id: SubscriptionId) -> SubscriptionReport {
-    let here = world.flare.subscription_status(&id).await.unwrap();
-    let elsewhere = world.calm.subscription_status(&id).await.unwrap();
+    let here = world.flare.subscription_status(id).await.unwrap();
+    let elsewhere = world.calm.subscription_status(id).await.unwrap();
     assert_eq!(here, elsewhere);
     here
 }
@@ -26,7 +26,7 @@ async fn lag_spreading_and_dead_letters_are_counted() {
     let resource = world.users().await;
     let retry = RetryPolicy::builder().num_retries(9).min_delay_target(60).max_delay_target(60);
     let spec = hook("a").retry(retry.build().unwrap());
-    let behind = world.flare.create_subscription(&resource.id, spec).await.unwrap();
+    let behind = world.flare.create_subscription(resource.id, spec).await.unwrap();
     let dead = world.subscribe(&resource, "b").await;
     let idle = status(&world, behind.id).await;
     assert_eq!(idle.status, SubscriptionStatus::Active);
@@ -92,7 +92,7 @@ async fn what_lanes_remember_is_reported() {
     let world = World::new(few_slots());
     let resource = world.users().await;
     let spec = hook("a").lanes(2);
-    let subscription = world.flare.create_subscription(&resource.id, spec).await.unwrap();
+    let subscription = world.flare.create_subscription(resource.id, spec).await.unwrap();
     let store = world.memory.repository();
     let epoch = store.next_epoch().await.unwrap().epoch;
     let now = world.clock.now();
@@ -140,9 +140,9 @@ async fn a_subscription_that_is_not_there_has_no_status() {
     let world = World::new(few_slots());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
-    world.flare.delete_subscription(&gone.id).await.unwrap();
+    world.flare.delete_subscription(gone.id).await.unwrap();
     for id in [gone.id, SubscriptionId::from_bytes([7; 16])] {
-        let error = world.flare.subscription_status(&id).await.unwrap_err();
+        let error = world.flare.subscription_status(id).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(&id.to_string()), "{error}");
     }

@@ -105,25 +105,25 @@ async fn a_subscription() {
 
         // Its rows are there, for whoever can read it.
         let flare = &scene.world.flare;
-        let status = flare.subscription_status(&id).await.unwrap();
+        let status = flare.subscription_status(id).await.unwrap();
         assert_eq!(status.lag, u64::from(!readable), "{why:?}");
         let expected =
             if readable { SubscriptionStatus::Active } else { SubscriptionStatus::Unreadable };
         assert_eq!((status.status, status.reason.is_some()), (expected, !readable));
-        let listed = flare.subscriptions(&scene.users.id, Page::new(10, 0)).await.unwrap();
+        let listed = flare.subscriptions(scene.users.id, Page::new(10, 0)).await.unwrap();
         assert_eq!(listed.items.len() + listed.unreadable.len(), 3);
         assert_eq!((listed.unreadable.len(), listed.total), (usize::from(!readable), 3));
         if !readable {
-            for refused in [flare.subscription(&id).await, flare.pause(&id).await] {
+            for refused in [flare.subscription(id).await, flare.pause(id).await] {
                 let error = refused.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Corrupt);
                 assert!(error.unreadable().is_some(), "{error}");
             }
         }
-        flare.delete_subscription(&id).await.unwrap();
-        let again = flare.delete_subscription(&id).await.unwrap_err();
+        flare.delete_subscription(id).await.unwrap();
+        let again = flare.delete_subscription(id).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::NotFound);
-        let listed = flare.subscriptions(&scene.users.id, Page::new(10, 0)).await.unwrap();
+        let listed = flare.subscriptions(scene.users.id, Page::new(10, 0)).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2));
         let store = scene.world.memory.repository();
         let removed = async || store.subscription(id).await.is_ok_and(|it| it.is_none());
@@ -167,20 +167,20 @@ async fn a_resource() {
         assert_eq!(scene.told(&url(1)).len(), if why.is_none() { 3 } else { 0 });
         let listed = flare.resources(Page::new(10, 0)).await.unwrap();
         assert_eq!((listed.items.len() + listed.unreadable.len(), listed.total), (2, 2));
-        let listed = flare.subscriptions(&scene.users.id, Page::new(10, 0)).await.unwrap();
+        let listed = flare.subscriptions(scene.users.id, Page::new(10, 0)).await.unwrap();
         assert_eq!(listed.total, 3, "its subscriptions can be looked at, and deleted");
-        let refused = flare.delete_resource(&scene.users.id).await.unwrap_err();
+        let refused = flare.delete_resource(scene.users.id).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
         for subscription in &scene.subscriptions[..3] {
-            flare.delete_subscription(&subscription.id).await.unwrap();
+            flare.delete_subscription(subscription.id).await.unwrap();
         }
-        flare.delete_resource(&scene.users.id).await.unwrap();
-        let again = flare.delete_resource(&scene.users.id).await.unwrap_err();
+        flare.delete_resource(scene.users.id).await.unwrap();
+        let again = flare.delete_resource(scene.users.id).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::NotFound, "{again}");
         assert_eq!(flare.resources(Page::new(10, 0)).await.unwrap().total, 1);
         let new = NewResource::new("http://api.example/users/{id}").change_field("rev");
         flare.create_resource(new).await.unwrap();
-        assert_eq!(flare.resource(&scene.other.id).await.unwrap().id, scene.other.id);
+        assert_eq!(flare.resource(scene.other.id).await.unwrap().id, scene.other.id);
     }
 }
 
@@ -213,7 +213,7 @@ async fn documents_that_are_due() {
     for why in ways().into_iter().flatten().map(Some) {
         let mut scene = scene().await;
         for subscription in &scene.subscriptions[..3] {
-            scene.world.calm.pause(&subscription.id).await.unwrap();
+            scene.world.calm.pause(subscription.id).await.unwrap();
         }
         scene.world.start();
         for number in 1..=60 {
@@ -226,7 +226,7 @@ async fn documents_that_are_due() {
             scene.spoil(RecordName::Document(key), &why);
         }
         for subscription in &scene.subscriptions[..3] {
-            scene.world.calm.resume(&subscription.id).await.unwrap();
+            scene.world.calm.resume(subscription.id).await.unwrap();
         }
         scene.world.start();
         scene.goes_on().await;
@@ -244,7 +244,7 @@ async fn a_row() {
     for why in ways() {
         let mut scene = scene().await;
         for subscription in &scene.subscriptions[..3] {
-            scene.world.calm.pause(&subscription.id).await.unwrap();
+            scene.world.calm.pause(subscription.id).await.unwrap();
         }
         scene.world.start();
         for number in 1..=3 {
@@ -254,7 +254,7 @@ async fn a_row() {
         let row = RowKey::new(scene.subscriptions[0].id, document(1));
         scene.spoil(RecordName::Row(row), &why);
         for subscription in &scene.subscriptions[..3] {
-            scene.world.calm.resume(&subscription.id).await.unwrap();
+            scene.world.calm.resume(subscription.id).await.unwrap();
         }
         assert_eq!(scene.goes_on().await, kinds(&why, RecordKind::Row));
         let expected = clients(&["a", "b", "c"][usize::from(why.is_some())..]);
@@ -288,8 +288,8 @@ async fn a_job() {
     for why in ways() {
         let mut scene = scene().await;
         let [first, second] = [scene.subscriptions[0].id, scene.subscriptions[1].id];
-        scene.world.calm.delete_subscription(&first).await.unwrap();
-        scene.world.calm.delete_subscription(&second).await.unwrap();
+        scene.world.calm.delete_subscription(first).await.unwrap();
+        scene.world.calm.delete_subscription(second).await.unwrap();
         let jobs = scene.world.removals().await;
         let job = jobs.iter().find(|it| it.subject == first.to_string()).unwrap();
         scene.spoil(RecordName::Job(job.id), &why);

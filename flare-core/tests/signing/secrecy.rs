@@ -19,7 +19,7 @@ async fn nothing_a_host_can_print_shows_a_secret() {
     let building = builder(memory.clone()).delivery(Arc::new(delivery.clone()));
     let (flare, runtime) = building.build().unwrap();
     assert_debug_safe("the runtime", &runtime);
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     let spec = hook().signing([SECRET, OTHER_SECRET]);
     assert_debug_safe("the builder of a subscription", &spec);
     let input = SubscriptionInput::from(spec.clone().build().unwrap());
@@ -29,8 +29,8 @@ async fn nothing_a_host_can_print_shows_a_secret() {
     put(&flare, 1).await;
     flare.settled(SOON).await.unwrap();
 
-    let read = flare.subscription(&created.id).await.unwrap();
-    let listed = flare.subscriptions(&created.resource, Page::new(10, 0)).await.unwrap();
+    let read = flare.subscription(created.id).await.unwrap();
+    let listed = flare.subscriptions(created.resource, Page::new(10, 0)).await.unwrap();
     assert_debug_safe("what creating answers", &created);
     assert_debug_safe("a list", &listed);
     for subscription in listed.items.iter().chain([&created, &read]) {
@@ -39,7 +39,7 @@ async fn nothing_a_host_can_print_shows_a_secret() {
         assert_no_secret("a read", &shown);
         assert!(shown.contains(r#""secrets": 2"#), "{shown}");
     }
-    assert_debug_safe("an event", &events.recv().await.unwrap());
+    assert_debug_safe("an event", &events.next().await.unwrap());
     assert_debug_safe("what was sent", &delivery.requests());
     assert_debug_safe("the handle", &flare);
     assert_debug_safe("the memory backend", &memory);
@@ -62,7 +62,7 @@ async fn a_refusal_does_not_repeat_the_secret() {
         (hook().signing([OTHER_SECRET, unprefixed]), "signing.secrets[1]"),
         (hook().signing([SECRET, SECRET]), "signing.secrets[1]"),
     ] {
-        let refused = flare.create_subscription(&resource, spec).await.unwrap_err();
+        let refused = flare.create_subscription(resource, spec).await.unwrap_err();
         assert_eq!(refused.field_name(), Some(field));
         assert_error_safe(&refused);
     }

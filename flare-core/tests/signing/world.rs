@@ -23,7 +23,7 @@ pub(crate) fn builder(memory: MemoryBackend) -> FlareBuilder {
 /// The Flare of a builder, which runs as long as the test does.
 pub(crate) fn start(builder: FlareBuilder) -> Flare {
     let (flare, runtime) = builder.build().unwrap();
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     flare
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn subscribe(
 ) -> Result<Subscription, Error> {
     let users = NewResource::new("http://api.example/users/{id}").change_field("rev");
     let users = flare.create_resource(users).await.unwrap();
-    flare.create_subscription(&users.id, spec).await
+    flare.create_subscription(users.id, spec).await
 }
 
 pub(crate) fn hook() -> SubscriptionBuilder {

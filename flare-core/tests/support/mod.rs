@@ -66,7 +66,7 @@ impl World {
         let World { backend, delivery, clock, settings, starts, .. } = &*self;
         let (flare, runtime) = build(backend, delivery, clock, settings, *starts);
         self.flare = flare;
-        self.running = Some(tokio::spawn(runtime.run(std::future::pending())));
+        self.running = Some(tokio::spawn(runtime.run(std::future::pending::<()>())));
     }
 
     /// Drops the runtime, wherever it is.
@@ -123,7 +123,7 @@ impl World {
     }
 
     pub(crate) async fn subscribe(&self, resource: &Resource, name: &str) -> Subscription {
-        self.calm.create_subscription(&resource.id, hook(name)).await.unwrap()
+        self.calm.create_subscription(resource.id, hook(name)).await.unwrap()
     }
 
     pub(crate) async fn put(&self, id: impl std::fmt::Display, rev: i64) -> DocumentChange {
@@ -131,7 +131,7 @@ impl World {
     }
 
     pub(crate) async fn delete(&self, id: impl std::fmt::Display) -> DocumentChange {
-        self.flare.delete_document(&url(id), None).await.unwrap()
+        self.flare.delete_document(&url(id)).await.unwrap()
     }
 
     /// The row of a subscription for a document.

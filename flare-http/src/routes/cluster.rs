@@ -73,7 +73,7 @@ pub(crate) async fn drain(
             Problem::not_found(format!("there is no node {id}"))
         });
     }
-    state.flare().drain_node(&id).await?;
+    state.flare().drain_node(id).await?;
     json(StatusCode::ACCEPTED, &Drained { draining: id })
 }
 

@@ -26,7 +26,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
     responses((status = 200, description = "There it is", body = DocumentView<'_>)))]
 pub(crate) async fn read(Shared(state): Shared<State>, uri: Uri) -> Answer {
     let document = state.flare().document(&document_url(&uri)?).await?;
-    let resource = state.flare().resource(&document.key.resource).await?;
+    let resource = state.flare().resource(document.key.resource).await?;
     json(StatusCode::OK, &DocumentView::new(&document, &resource)?)
 }
 

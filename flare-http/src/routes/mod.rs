@@ -52,6 +52,7 @@ where
         .route(&below("status"), get(operations::status))
         .route(&below("pause"), post(operations::pause))
         .route(&below("resume"), post(operations::resume))
+        .route(&below("retry"), post(operations::retry))
         .route(&below("replay"), post(operations::replay))
         .route(&below("dead-letters"), get(operations::dead_letters))
         .route(

@@ -23,7 +23,7 @@ pub(crate) async fn status(
 ) -> Answer {
     // One that cannot be read has a status all the same.
     _ = look(&state, resource, id).await?;
-    json(StatusCode::OK, &state.flare().subscription_status(&id).await?)
+    json(StatusCode::OK, &state.flare().subscription_status(id).await?)
 }
 
 /// Holds the changes of a subscription until it is resumed.
@@ -39,7 +39,7 @@ pub(crate) async fn pause(
 ) -> Answer {
     body.empty()?;
     find(&state, resource, id).await?;
-    shown(StatusCode::OK, state.flare().pause(&id).await?)
+    shown(StatusCode::OK, state.flare().pause(id).await?)
 }
 
 /// Ends a pause or suspension: what was held is due at once.
@@ -55,7 +55,26 @@ pub(crate) async fn resume(
 ) -> Answer {
     body.empty()?;
     find(&state, resource, id).await?;
-    shown(StatusCode::OK, state.flare().resume(&id).await?)
+    shown(StatusCode::OK, state.flare().resume(id).await?)
+}
+
+/// Tries a client now that is down, or waits for a later attempt.
+#[utoipa::path(post, operation_id = "retrySubscription", path = "/resources/{rid}/subscriptions/{id}/retry", tag = "operations",
+    params(SubscriptionPath), request_body = Nothing,
+    responses(
+        (status = 200, description = "It is tried now", body = SubscriptionShape, headers(
+            ("ETag" = String, description = "Its generation"))),
+        (status = 409, description = "It is paused or suspended"),
+    ))]
+pub(crate) async fn retry(
+    Shared(state): Shared<State>,
+    Ids(resource, id): Ids,
+    _: NoQuery,
+    body: Operation,
+) -> Answer {
+    body.empty()?;
+    find(&state, resource, id).await?;
+    shown(StatusCode::OK, state.flare().retry_now(id).await?)
 }
 
 /// Tries notifications that were given up again: those named, or all.
@@ -71,8 +90,8 @@ pub(crate) async fn replay(
     let input = body.map(|body| parse::<ReplayInput>(&body)).transpose()?.unwrap_or_default();
     find(&state, resource, id).await?;
     let replayed = match input.ids()? {
-        Some(ids) => state.flare().replay(&id, ids).await?,
-        None => state.flare().replay_all(&id).await?,
+        Some(ids) => state.flare().replay(id, ids).await?,
+        None => state.flare().replay_all(id).await?,
     };
     json(StatusCode::ACCEPTED, &Replayed { replayed })
 }
@@ -87,6 +106,6 @@ pub(crate) async fn dead_letters(
     Paging(page): Paging,
 ) -> Answer {
     find(&state, resource, id).await?;
-    let listing = state.flare().dead_letters(&id, page).await?;
+    let listing = state.flare().dead_letters(id, page).await?;
     json(StatusCode::OK, &DeadLetterList::new(page, listing))
 }

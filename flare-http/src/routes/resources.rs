@@ -48,7 +48,7 @@ pub(crate) async fn read(
     ResourceOnly(id): ResourceOnly,
     _: NoQuery,
 ) -> Answer {
-    let listed = match state.flare().resource(&id).await {
+    let listed = match state.flare().resource(id).await {
         Ok(resource) => Listed::Readable(ResourceView::from(resource)),
         Err(error) => match error.unreadable() {
             Some(unreadable) => Listed::Unreadable(unreadable.into()),
@@ -69,6 +69,6 @@ pub(crate) async fn delete(
     ResourceOnly(id): ResourceOnly,
     _: NoQuery,
 ) -> Answer {
-    state.flare().delete_resource(&id).await?;
+    state.flare().delete_resource(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

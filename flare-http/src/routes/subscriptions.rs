@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::wire::page::PageQuery;
 use crate::wire::resource::ResourcePath;
 use crate::wire::subscription::{
-    SubscriptionInputShape, SubscriptionList, SubscriptionPath, SubscriptionShape, SubscriptionView,
+    SubscriptionInputShape, SubscriptionList, SubscriptionPath, SubscriptionShape,
 };
 use crate::wire::unreadable::{Listed, ListedSubscription};
 
@@ -28,7 +28,7 @@ pub(crate) async fn list(
     ResourceOnly(resource): ResourceOnly,
     Paging(page): Paging,
 ) -> Answer {
-    let listing = state.flare().subscriptions(&resource, page).await?;
+    let listing = state.flare().subscriptions(resource, page).await?;
     json(StatusCode::OK, &SubscriptionList::new(page, listing))
 }
 
@@ -49,9 +49,9 @@ pub(crate) async fn create(
     JsonBody(body, _room): JsonBody,
 ) -> Answer {
     // An unknown resource is 404, whatever is asked of it.
-    state.flare().resource(&resource).await?;
+    state.flare().resource(resource).await?;
     let spec = SubscriptionInput::from_json(&body)?.create();
-    let subscription = state.flare().create_subscription(&resource, spec).await?;
+    let subscription = state.flare().create_subscription(resource, spec).await?;
     let location = [(LOCATION, format!("{}/{}", uri.path(), subscription.id))];
     Ok((location, shown(StatusCode::CREATED, subscription)?).into_response())
 }
@@ -69,7 +69,7 @@ pub(crate) async fn read(
     match look(&state, resource, id).await? {
         Ok(found) => shown(StatusCode::OK, found),
         Err(unreadable) => {
-            let listed = Listed::<SubscriptionView>::Unreadable((&unreadable).into());
+            let listed = Listed::<Subscription>::Unreadable((&unreadable).into());
             json(StatusCode::OK, &listed)
         }
     }
@@ -97,9 +97,9 @@ pub(crate) async fn replace(
     let current = find(&state, resource, id).await?;
     let input = SubscriptionInput::from_json(&body)?;
     let replaced = match wanted.insist(current.generation)? {
-        None => state.flare().replace_subscription(&id, input).await?,
+        None => state.flare().replace_subscription(id, input).await?,
         Some(generation) => {
-            let replaced = state.flare().replace_subscription_at(&id, generation, input).await;
+            let replaced = state.flare().replace_subscription_at(id, generation, input).await;
             replaced.map_err(unless_outdated)?
         }
     };
@@ -128,9 +128,9 @@ pub(crate) async fn delete(
         Err(_) => None,
     };
     match wanted {
-        None => state.flare().delete_subscription(&id).await?,
+        None => state.flare().delete_subscription(id).await?,
         Some(generation) => {
-            let deleted = state.flare().delete_subscription_at(&id, generation).await;
+            let deleted = state.flare().delete_subscription_at(id, generation).await;
             deleted.map_err(unless_outdated)?;
         }
     }
@@ -154,7 +154,7 @@ pub(super) async fn look(
     resource: ResourceId,
     id: SubscriptionId,
 ) -> Result<Result<Subscription, Unreadable>, Problem> {
-    let found = match state.flare().subscription(&id).await {
+    let found = match state.flare().subscription(id).await {
         Ok(found) => Ok(found),
         Err(error) => match error.unreadable() {
             Some(unreadable) => Err(unreadable.clone()),
@@ -175,7 +175,7 @@ pub(super) async fn look(
 /// An answer with a subscription and its `ETag`.
 pub(super) fn shown(status: StatusCode, subscription: Subscription) -> Answer {
     let tag = etag(subscription.generation);
-    Ok((tag, json(status, &SubscriptionView::from(subscription))?).into_response())
+    Ok((tag, json(status, &subscription)?).into_response())
 }
 
 /// Somebody changed it between our look and our write.

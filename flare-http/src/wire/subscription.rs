@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flare_core::model::{
-    ResourceId, Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus,
-};
+use flare_core::model::Subscription;
 use flare_core::port::{Listing, Page};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -13,48 +11,17 @@ use super::delivery::{Content, Delivery};
 use super::page::Pagination;
 use super::unreadable::{Listed, ListedSubscription};
 
-/// A subscription as it is shown.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SubscriptionView {
-    id: SubscriptionId,
-    resource: ResourceId,
-    generation: u64,
-    #[serde(flatten)]
-    spec: SubscriptionSpec,
-    status: SubscriptionStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    created_at: String,
-    updated_at: String,
-}
-
-impl From<Subscription> for SubscriptionView {
-    fn from(subscription: Subscription) -> Self {
-        Self {
-            id: subscription.id,
-            resource: subscription.resource,
-            generation: subscription.generation.get(),
-            spec: subscription.spec,
-            status: subscription.status,
-            reason: subscription.reason,
-            created_at: subscription.created_at.to_string(),
-            updated_at: subscription.updated_at.to_string(),
-        }
-    }
-}
-
 /// A page of subscriptions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SubscriptionList {
     pagination: Pagination,
     #[schema(value_type = Vec<ListedSubscription>)]
-    subscriptions: Vec<Listed<SubscriptionView>>,
+    subscriptions: Vec<Listed<Subscription>>,
 }
 
 impl SubscriptionList {
     pub(crate) fn new(page: Page, listing: Listing<Subscription>) -> Self {
-        let items = listing.items.into_iter().map(|it| (it.id.to_string(), it.into()));
+        let items = listing.items.into_iter().map(|it| (it.id.to_string(), it));
         let subscriptions = Listed::page(items, &listing.unreadable);
         Self { pagination: Pagination::new(page, listing.total), subscriptions }
     }
@@ -253,7 +220,14 @@ pub(crate) struct ReportShape {
     /// Why an attempt last failed.
     #[schema(nullable = false)]
     last_error: Option<String>,
-    /// When something is sent next, if anything is to be.
+    /// When that was; earlier than `lastSuccessAt`, it is past.
+    #[schema(nullable = false, format = DateTime)]
+    last_error_at: Option<String>,
+    /// Whether the client is taken for down, and sent one request at a time until it answers one.
+    probing: bool,
+    /// Attempts that have failed since one last succeeded.
+    consecutive_failures: u32,
+    /// When something is sent next, if anything is to be; never in the past.
     #[schema(nullable = false, format = DateTime)]
     next_attempt_at: Option<String>,
     /// The node that works its lanes.

@@ -48,6 +48,7 @@ async fn every_example_gives_the_documented_status() {
         ("put", "/resources/{rid}/subscriptions/{id}"),
         ("post", "/resources/{rid}/subscriptions/{id}/pause"),
         ("post", "/resources/{rid}/subscriptions/{id}/resume"),
+        ("post", "/resources/{rid}/subscriptions/{id}/retry"),
         ("post", "/resources/{rid}/subscriptions/{id}/replay"),
         ("post", "/cluster/nodes/{id}/drain"),
     ] {

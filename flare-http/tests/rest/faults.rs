@@ -40,6 +40,7 @@ async fn a_store_that_is_away_is_503_and_shows_nothing_of_itself() {
         ("GET", format!("{one}/dead-letters"), None),
         ("POST", format!("{one}/pause"), None),
         ("POST", format!("{one}/resume"), None),
+        ("POST", format!("{one}/retry"), None),
         ("POST", format!("{one}/replay"), None),
         ("GET", USER.to_owned(), None),
         ("PUT", USER.to_owned(), Some(r#"{"rev":2}"#)),

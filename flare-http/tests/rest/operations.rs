@@ -24,7 +24,7 @@ async fn pause_and_resume_may_be_repeated() {
     }
     server.flare.settled(Duration::from_secs(10)).await.unwrap();
     assert_eq!(server.clients.requests().len(), 1);
-    for operation in ["pause", "resume"] {
+    for operation in ["pause", "resume", "retry"] {
         let path = format!("{path}/{operation}");
         server.post(&path, r#"{"x":1}"#).await.refuses(400, "x");
         for body in ["[1]", "[]", "null", "7"] {
@@ -34,6 +34,34 @@ async fn pause_and_resume_may_be_repeated() {
         server.post(&format!("{path}?x=1"), "{}").await.refuses(400, "x");
         server.get(&path).await.is(405);
     }
+}
+
+#[tokio::test]
+async fn a_client_that_waits_is_tried_now_unless_it_is_held() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let path = server.subscription(&users, "http://c.example/{id}").await;
+    server.clients.answer("http://c.example/1", DeliveryOutcome::answered(500));
+    server.put("/documents/http://api.example.com/users/1", r#"{"rev":1}"#).await.is(202);
+    let status = loop {
+        let status = server.get(&format!("{path}/status")).await.is(200).json();
+        if status["consecutiveFailures"].as_u64() >= Some(2) {
+            break status;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(status["lastErrorAt"].is_string() && status["nextAttemptAt"].is_string(), "{status}");
+    assert_eq!(status["probing"], status["consecutiveFailures"].as_u64().unwrap() >= 5);
+    server.clients.answer("http://c.example/1", DeliveryOutcome::answered(200));
+    let tried = server.call("POST", &format!("{path}/retry"), None).await.is(200);
+    assert_eq!(tried.json()["status"], "active");
+    server.flare.settled(Duration::from_secs(10)).await.unwrap();
+    let status = server.get(&format!("{path}/status")).await.is(200).json();
+    assert_eq!((&status["probing"], &status["consecutiveFailures"]), (&false.into(), &0.into()));
+    assert_eq!(status["delivered"], 1, "counted as soon as it is settled");
+
+    server.call("POST", &format!("{path}/pause"), None).await.is(200);
+    server.call("POST", &format!("{path}/retry"), None).await.refuses(409, "status");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn credentials_are_shown_to_nobody_and_kept_when_they_are_sent_back() {
     let back = body.replace("Bearer t0ken", "********").replace("a=s1", "********");
     server.put(&path, &back.replace("acme", "other")).await.is(200);
     let id = path.rsplit('/').next().unwrap().parse().unwrap();
-    let stored = server.flare.subscription(&id).await.unwrap().spec;
+    let stored = server.flare.subscription(id).await.unwrap().spec;
     let stored = serde_json::to_string(&stored.stored()).unwrap();
     for kept in ["Bearer t0ken", "k3y", "a=s1", "other"] {
         assert!(stored.contains(kept), "{stored}");
@@ -132,7 +132,7 @@ async fn is_there_under_its_own_resource_only() {
         server.delete(&path).await.is(404);
         server.get(&format!("{path}/status")).await.is(404);
         server.get(&format!("{path}/dead-letters")).await.is(404);
-        for operation in ["pause", "resume", "replay"] {
+        for operation in ["pause", "resume", "retry", "replay"] {
             server.call("POST", &format!("{path}/{operation}"), None).await.is(404);
         }
     }

@@ -42,7 +42,7 @@ impl Server {
         let clients = RecordingDelivery::new(Arc::new(SystemClock::new()));
         let (flare, runtime) = builder.delivery(Arc::new(clients.clone())).build().unwrap();
         if runs {
-            tokio::spawn(runtime.run(std::future::pending()));
+            tokio::spawn(runtime.run(std::future::pending::<()>()));
             while !flare.node().running {
                 tokio::task::yield_now().await;
             }

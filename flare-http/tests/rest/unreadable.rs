@@ -43,7 +43,7 @@ async fn a_subscription_is_listed_shown_and_deleted() {
     let body = r#"{"endpoint":{"url":"http://c.example/new"}}"#;
     let refused = server.put(path, body).await.is(409).json();
     assert!(refused["error"]["detail"].as_str().unwrap().contains("format 2"), "{refused}");
-    for operation in ["pause", "resume", "replay"] {
+    for operation in ["pause", "resume", "retry", "replay"] {
         server.post(&format!("{path}/{operation}"), "{}").await.is(409);
     }
     server.get(&format!("{path}/dead-letters")).await.is(409);

@@ -151,7 +151,7 @@ async fn attack_on(
     let items = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
     let resource = flare.create_resource(items).await?;
     let client = SubscriptionSpec::post("http://client.example.com/items/{item}");
-    flare.create_subscription(&resource.id, client).await?;
+    flare.create_subscription(resource.id, client).await?;
     let before = owners(&healthy(&flare).await?);
     // A node that has just begun has much to look at.
     settled(&flare).await?;

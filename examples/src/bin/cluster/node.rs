@@ -7,7 +7,6 @@ use std::time::Duration;
 use flare_core::pipeline::EventKind;
 use flare_core::port::{Clock, SystemClock};
 use flare_core::{Flare, NodeReport};
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::oneshot;
 
 use crate::stores::Stores;
@@ -45,17 +44,16 @@ async fn tell(flare: Flare) {
     let mut next = clock.now() + TELL;
     loop {
         tokio::select! {
-            event = events.recv() => match event {
-                Ok(event) => {
+            event = events.next() => match event {
+                Some(event) => {
                     delivered += u64::from(matches!(event.kind, EventKind::Delivered(_)));
                 }
-                // Only counted here, so that those that were missed count too.
-                Err(RecvError::Lagged(missed)) => delivered += missed,
-                Err(RecvError::Closed) => return,
+                None => return,
             },
             () = clock.sleep_until(next) => {
                 let NodeReport { lanes, .. } = flare.node();
-                println!("{lanes} {delivered}");
+                // Only counted here, so that those that were missed count too.
+                println!("{lanes} {}", delivered + events.missed());
                 next = clock.now() + TELL;
             }
         }

@@ -41,7 +41,7 @@ impl Origin {
         let users = flare.create_resource(NewResource::new(USERS).change_field("revision")).await?;
         for client in 0..CLIENTS {
             let hook = SubscriptionSpec::post(audience.url(client));
-            flare.create_subscription(&users.id, hook).await?;
+            flare.create_subscription(users.id, hook).await?;
         }
         let (stop, stopped) = watch::channel(false);
         let (puts, newest) = (Arc::default(), Newest::default());
@@ -98,10 +98,10 @@ async fn put(
 async fn remove(flare: &Flare) -> Result<(), flare_core::Error> {
     let resources = flare.resources(Page::new(1_000, 0)).await?.items;
     for resource in resources.iter().filter(|resource| resource.endpoint.to_string() == USERS) {
-        for subscription in flare.subscriptions(&resource.id, Page::new(1_000, 0)).await?.items {
-            flare.delete_subscription(&subscription.id).await?;
+        for subscription in flare.subscriptions(resource.id, Page::new(1_000, 0)).await?.items {
+            flare.delete_subscription(subscription.id).await?;
         }
-        flare.delete_resource(&resource.id).await?;
+        flare.delete_resource(resource.id).await?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub use network::Network;
 /// assert_eq!(
 ///     refusal.to_string(),
 ///     "169.254.169.254 is a cloud metadata address; \
-///      only naming exactly 169.254.169.254/32 in delivery.guard.allow would allow it",
+///      only naming exactly 169.254.169.254/32 in Guard::allow would allow it",
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -37,6 +37,20 @@ pub use network::Network;
 pub struct Guard {
     allow: Vec<Network>,
     deny: Vec<Network>,
+    names: Names,
+}
+
+/// Where whoever is refused can change that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Names {
+    allow: &'static str,
+    deny: &'static str,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { allow: "Guard::allow", deny: "Guard::deny" }
+    }
 }
 
 impl Guard {
@@ -52,10 +66,19 @@ impl Guard {
         Ok(self)
     }
 
+    /// Has refusals name these places to change it, such as keys of a configuration, instead of the
+    /// methods here.
+    #[must_use]
+    pub fn named(mut self, allow: &'static str, deny: &'static str) -> Self {
+        self.names = Names { allow, deny };
+        self
+    }
+
     /// Whether the address may be dialled.
     pub fn check(&self, address: IpAddr) -> Result<(), Refusal> {
         for face in class::faces(address) {
-            self.rule_against(face).map_or(Ok(()), |rule| Err(Refusal { address, face, rule }))?;
+            self.rule_against(face)
+                .map_or(Ok(()), |rule| Err(Refusal { address, face, rule, names: self.names }))?;
         }
         Ok(())
     }
@@ -92,6 +115,7 @@ pub struct Refusal {
     address: IpAddr,
     face: IpAddr,
     rule: Rule,
+    names: Names,
 }
 
 impl Refusal {
@@ -113,7 +137,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, face, rule } = self;
+        let Self { address, face, rule, names: Names { allow, deny } } = self;
         match address == face {
             true => write!(f, "{address} is ")?,
             false => write!(f, "{address} leads to {face}, which is ")?,
@@ -121,16 +145,17 @@ impl fmt::Display for Refusal {
         let bits = if face.is_ipv4() { 32 } else { 128 };
         match rule {
             Rule::Denied(network) => {
-                write!(f, "in {network}, which delivery.guard.deny refuses")?;
-                f.write_str(" whatever delivery.guard.allow says")
+                write!(f, "in {network}, which {deny} refuses whatever {allow} says")
             }
             Rule::Metadata => {
-                write!(f, "a cloud metadata address; only naming exactly {face}/{bits} in ")?;
-                f.write_str("delivery.guard.allow would allow it")
+                write!(
+                    f,
+                    "a cloud metadata address; only naming exactly {face}/{bits} in {allow} "
+                )?;
+                f.write_str("would allow it")
             }
             Rule::NotPublic(what) => {
-                write!(f, "{what}; {face}/{bits} or its network in delivery.guard.allow would ")?;
-                f.write_str("allow it")
+                write!(f, "{what}; {face}/{bits} or its network in {allow} would allow it")
             }
         }
     }

@@ -73,6 +73,22 @@ impl Element {
         )
     }
 
+    pub(super) fn is_year(self) -> bool {
+        matches!(self, Self::Year | Self::ShortYear)
+    }
+
+    pub(super) fn is_month(self) -> bool {
+        matches!(self, Self::Month(_) | Self::MonthName(_))
+    }
+
+    pub(super) fn is_day(self) -> bool {
+        matches!(self, Self::Day(_))
+    }
+
+    pub(super) fn is_year_day(self) -> bool {
+        matches!(self, Self::YearDay(_))
+    }
+
     /// What the element is called in a refusal.
     pub(super) fn noun(self) -> &'static str {
         match self {

@@ -12,7 +12,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Invalid;
-use element::Chunk;
+use element::{Chunk, Element};
+
+/// Words that stand in dates and are no elements.
+const WORDS: [&str; 8] = ["T", "Z", "UTC", "GMT", "at", "of", "de", "th"];
 
 /// A layout of Go's `time` package, compiled once and used many times.
 ///
@@ -78,6 +81,34 @@ impl Layout {
             return Err(Invalid::new("", reason));
         }
         Ok(Self { source: layout.into(), chunks: chunks.into(), tail })
+    }
+
+    /// Refuses a layout that names no day, or that has letters which are no elements: versions by it
+    /// would be refused at every put, or be told apart by the hour alone.
+    pub(crate) fn check_whole(&self) -> Result<(), Invalid> {
+        let has = |wanted: fn(Element) -> bool| self.chunks.iter().any(|it| wanted(it.element));
+        let missing = [
+            ("year", has(Element::is_year)),
+            ("month", has(Element::is_month) || has(Element::is_year_day)),
+            ("day", has(Element::is_day) || has(Element::is_year_day)),
+        ];
+        let example = "as in 2006-01-02T15:04:05Z07:00 (or is it one of rfc3339, unix, unix-ms?)";
+        if let Some((part, _)) = missing.iter().find(|(_, found)| !found) {
+            let reason = format!("{:?} has no {part} of a Go layout, {example}", self.source);
+            return Err(Invalid::new("", reason));
+        }
+        let texts = self.chunks.iter().map(|chunk| &*chunk.literal).chain([&*self.tail]);
+        let mut words = texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphabetic()));
+        match words.find(|word| !word.is_empty() && !WORDS.contains(word)) {
+            Some(word) => {
+                let reason = format!(
+                    "{word:?} in {:?} is no element of a Go layout, {example}",
+                    self.source
+                );
+                Err(Invalid::new("", reason))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The instant that `text` names, in nanoseconds since 1970-01-01T00:00:00Z.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{DocumentUrl, Invalid, normal};
+use super::{DocumentUrl, Escape, Invalid, normal};
 pub use index::{EndpointConflict, EndpointIndex};
 pub use params::Params;
 use segment::{Segment, Segments};
@@ -162,6 +162,58 @@ impl Endpoint {
         self.segments().map(is_wildcard).cmp(other.segments().map(is_wildcard))
     }
 
+    /// The URL with these values for its wildcards, from left to right.
+    pub(crate) fn fill<V: AsRef<str>>(
+        &self,
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<String, Invalid> {
+        let refuse = |reason: String| Err(Invalid::new("values", reason));
+        let wildcards = self.wildcards().count();
+        let mut values = values.into_iter();
+        let mut url = self.authority().to_owned();
+        for segment in self.segments() {
+            url.push('/');
+            match segment {
+                Segment::Literal(literal) => url.push_str(literal),
+                Segment::Wildcard(name) => {
+                    let Some(value) = values.next() else {
+                        return refuse(format!("must be {wildcards}, one for each of {self}"));
+                    };
+                    let value = value.as_ref();
+                    if matches!(value, "" | "." | "..") {
+                        return refuse(format!(
+                            "has {value:?} for {{{name}}}, which no URL can hold"
+                        ));
+                    }
+                    Escape::Url.push(&mut url, value);
+                }
+            }
+        }
+        match values.next() {
+            Some(_) => refuse(format!("must be {wildcards}, one for each of {self}")),
+            None => Ok(url),
+        }
+    }
+
+    /// Refuses what is a wildcard elsewhere, and would be taken to the letter here.
+    pub(crate) fn check_habits(&self) -> Result<(), Invalid> {
+        let habit = self.segments().find_map(|segment| match segment {
+            Segment::Literal(literal) => habit(literal).map(|name| (literal.to_owned(), name)),
+            Segment::Wildcard(name) => {
+                let plain = name.trim_start_matches('*').trim_end_matches("...");
+                (plain != name).then(|| (format!("{{{name}}}"), plain.to_owned()))
+            }
+        });
+        match habit {
+            Some((written, name)) => {
+                let name = if name.is_empty() { "id" } else { &name };
+                let reason = format!("has {written}: write {{{name}}}, which matches one segment");
+                Err(Invalid::new(FIELD, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn segments(&self) -> Segments<'_> {
         Segments::of(&self.0)
     }
@@ -170,6 +222,13 @@ impl Endpoint {
 /// `%7B` and `%7D`, in any case, as the braces they stand for.
 fn with_braces(text: &str) -> String {
     text.replace("%7B", "{").replace("%7b", "{").replace("%7D", "}").replace("%7d", "}")
+}
+
+/// The name of a wildcard as other libraries write it: `:id`, `*`, `*rest`, `<id>`.
+fn habit(literal: &str) -> Option<String> {
+    let angled = literal.strip_prefix("%3C").and_then(|rest| rest.strip_suffix("%3E"));
+    let name = literal.strip_prefix([':', '*']).or(angled)?;
+    Some(name.to_owned())
 }
 
 fn check_names(segments: &[Segment<'_>]) -> Result<(), Invalid> {
@@ -181,7 +240,16 @@ fn check_names(segments: &[Segment<'_>]) -> Result<(), Invalid> {
         })
         .collect();
     if names.is_empty() {
-        return Err(Invalid::new(FIELD, "must have at least one wildcard in its path"));
+        let meant = segments.iter().find_map(|segment| match segment {
+            Segment::Literal(written) => habit(written).map(|name| (written, name)),
+            Segment::Wildcard(_) => None,
+        });
+        let hint = match meant {
+            Some((written, name)) if !name.is_empty() => format!(": {{{name}}}, not {written}"),
+            _ => ", such as {id}".to_owned(),
+        };
+        let reason = format!("must have at least one wildcard in its path{hint}");
+        return Err(Invalid::new(FIELD, reason));
     }
     names.sort_unstable();
     match names.array_windows().find(|[one, next]| one == next) {

@@ -56,6 +56,17 @@ impl ChangeRule {
         })
     }
 
+    /// Refuses what would be taken to the letter, and surely is not meant so.
+    pub(crate) fn check_habits(&self) -> Result<(), Invalid> {
+        self.field.check_habits().map_err(|invalid| invalid.within("change.field"))?;
+        match &self.format {
+            ChangeFormat::Layout(layout) => {
+                layout.check_whole().map_err(|invalid| invalid.within("change.format"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Where in a document the revision stands.
     pub fn field(&self) -> &ChangeField {
         &self.field

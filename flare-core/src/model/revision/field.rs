@@ -33,6 +33,20 @@ impl ChangeField {
         Ok(Self { source: field.into(), path })
     }
 
+    /// Refuses a path with dots: as a key it would be one with dots in its name.
+    pub(super) fn check_habits(&self) -> Result<(), Invalid> {
+        if self.source.starts_with('/') || !self.source.contains('.') {
+            return Ok(());
+        }
+        let pointer = self.source.replace('.', "/");
+        let reason = format!(
+            "has dots: write /{pointer} for a field within another (a JSON Pointer), or /{} for one \
+             with dots in its name",
+            self.source
+        );
+        Err(Invalid::new("", reason))
+    }
+
     /// The field as it was written.
     pub fn as_str(&self) -> &str {
         &self.source

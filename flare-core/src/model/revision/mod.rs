@@ -4,6 +4,7 @@
 mod change;
 mod field;
 mod find;
+mod given;
 mod shown;
 mod value;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::{ChangeFormat, ChangeRule};
 pub use field::ChangeField;
+pub use given::GivenRevision;
 pub use shown::ShownRevision;
 
 /// Which version of a document is newer: strictly greater is newer.

@@ -189,7 +189,7 @@ impl SubscriptionBuilder {
     }
 
     /// Signs notifications with one `whsec_…` secret, or two while rotating.
-    pub fn signing<'s>(mut self, secrets: impl IntoIterator<Item = &'s str>) -> Self {
+    pub fn signing<S: AsRef<str>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
         self.signing = self.note("signing", Signing::new(secrets));
         self
     }

@@ -1,5 +1,7 @@
 //! Takes a client's wish and where it stands; gives the record the stores keep.
 
+use serde::{Serialize, Serializer};
+
 use super::{SubscriptionSpec, SubscriptionStatus};
 use crate::model::{Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Timestamp};
 
@@ -34,6 +36,37 @@ pub struct Subscription {
     pub moving_from: Option<u32>,
     /// What its lanes are worked under has to be later: they were worked in another slot before.
     pub least_epoch: Epoch,
+}
+
+/// As a read shows it: with every default written out, and without what is to be kept to the stores.
+impl Serialize for Subscription {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown<'a> {
+            id: SubscriptionId,
+            resource: ResourceId,
+            generation: Generation,
+            #[serde(flatten)]
+            spec: &'a SubscriptionSpec,
+            status: SubscriptionStatus,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'a str>,
+            created_at: String,
+            updated_at: String,
+        }
+        let shown = Shown {
+            id: self.id,
+            resource: self.resource,
+            generation: self.generation,
+            spec: &self.spec,
+            status: self.status,
+            reason: self.reason.as_deref(),
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at.to_string(),
+        };
+        shown.serialize(serializer)
+    }
 }
 
 impl Subscription {

@@ -40,6 +40,14 @@ pub struct SubscriptionReport {
     /// Why an attempt last failed, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// When that was. Earlier than `last_success_at`, it is past.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "timestamp::as_text_if_any")]
+    pub last_error_at: Option<Timestamp>,
+    /// Whether the client is taken for down: it is sent one request at a time, now and then, until it
+    /// answers one.
+    pub probing: bool,
+    /// How many attempts have failed since one last succeeded.
+    pub consecutive_failures: u32,
     /// When something is sent next, if anything is to be.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "timestamp::as_text_if_any")]
     pub next_attempt_at: Option<Timestamp>,

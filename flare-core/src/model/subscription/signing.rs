@@ -14,7 +14,8 @@ use crate::model::Invalid;
 use crate::model::json::{Json, Kind};
 
 const PREFIX: &str = "whsec_";
-const FORM: &str = "must be \"whsec_\" and the base64 of 24 to 64 bytes";
+const FORM: &str = "must be \"whsec_\" and the base64 of 24 to 64 bytes, as of \
+                    echo whsec_$(openssl rand -base64 32)";
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -49,10 +50,11 @@ pub enum SigningChange {
 }
 
 impl Signing {
-    /// Takes one or two secrets, `whsec_` and the base64 (padded or not) of 24 to 64 bytes.
-    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Result<Self, Invalid> {
+    /// Takes one or two secrets, `whsec_` and the base64 (padded or not) of 24 to 64 bytes:
+    /// `echo whsec_$(openssl rand -base64 32)` makes one.
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, Invalid> {
         let keys = secrets.into_iter().enumerate().map(|(i, secret)| {
-            key(secret).map_err(|invalid| invalid.within(&format!("secrets[{i}]")))
+            key(secret.as_ref()).map_err(|invalid| invalid.within(&format!("secrets[{i}]")))
         });
         Self::of(keys.collect::<Result<_, _>>()?)
     }

@@ -70,6 +70,11 @@ impl UrlTemplate {
         &self.key
     }
 
+    /// A [key](Self::key) as people write it: `{id}`, not `%7Bid%7D`.
+    pub fn show_key(key: &str) -> String {
+        key.replace("%7B", "{").replace("%7D", "}")
+    }
+
     /// Fills in the placeholders, percent-encoded.
     pub fn render<'v>(
         &self,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::Lane;
 use super::group::Groups;
 use crate::error::Result;
 use crate::model::{Applied, LaneState, Timestamp};
+use crate::pipeline::counters::{Counters, Unsaved};
 use crate::pipeline::health::{Health, Sign};
 use crate::pipeline::stage::chain;
 
@@ -21,18 +22,20 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The state of a lane, and how much of it is stored.
 pub(super) struct Ledger {
     health: Health,
+    counters: Arc<Counters>,
     /// Something is not stored yet.
-    changed: bool,
+    changed: Option<Unsaved>,
     /// And is not to wait for its turn.
     urgent: bool,
     /// When it is stored next, by our clock.
     turn: Timestamp,
-    storing: Option<BoxFuture<'static, Result<Applied>>>,
+    storing: Option<(BoxFuture<'static, Result<Applied>>, Unsaved)>,
 }
 
 impl Ledger {
-    pub(super) fn new(health: Health) -> Self {
-        Self { health, changed: false, urgent: false, turn: Timestamp::EPOCH, storing: None }
+    pub(super) fn new(health: Health, counters: Arc<Counters>) -> Self {
+        let turn = Timestamp::EPOCH;
+        Self { health, counters, changed: None, urgent: false, turn, storing: None }
     }
 
     pub(super) fn health(&self) -> &Health {
@@ -43,37 +46,58 @@ impl Ledger {
     pub(super) fn note(&mut self, sign: Sign, probe: bool, error: Option<&str>, now: Timestamp) {
         let before = self.health.is_probing();
         self.health.note(sign, probe, error, now);
-        self.changed = true;
+        self.touch();
         // A successor goes on probing, or has no need to begin.
         self.urgent |= before != self.health.is_probing();
+        match (before, self.health.is_probing()) {
+            (false, true) => warn!(
+                error = error.unwrap_or_default(),
+                failures = self.health.state().consecutive_failures,
+                "the client is down: it is tried by one request at a time until it answers"
+            ),
+            (true, false) => info!("the client is back"),
+            _ => {}
+        }
     }
 
-    /// Notes that a request was begun.
+    /// Notes that something is to be stored, such as that a request was begun.
     pub(super) fn touch(&mut self) {
-        self.changed = true;
+        let counters = &self.counters;
+        self.changed.get_or_insert_with(|| counters.unsaved());
+    }
+
+    /// Has what is not stored yet stored at once.
+    pub(super) fn hurry(&mut self) {
+        self.urgent |= self.is_changed();
+    }
+
+    /// Whether something is not stored, nor being stored.
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed.is_some()
     }
 
     /// Notes that the client wants to be left alone.
     pub(super) fn hold(&mut self, until: Timestamp) {
         self.health.hold(until);
-        (self.changed, self.urgent) = (true, true);
+        self.touch();
+        self.urgent = true;
     }
 
     /// Notes that the lane's queue was made again.
     pub(super) fn queue_restored(&mut self, at: Timestamp) {
         self.health.queue_restored(at);
-        self.changed = true;
+        self.touch();
     }
 
     /// Notes that the subscription was resumed.
     pub(super) fn resumed(&mut self, at: Option<Timestamp>) {
         self.health = Health::recall(self.health.state().clone(), at);
-        self.changed = true;
+        self.touch();
     }
 
     /// When the state wants to be stored; `None` if not, or if it is being stored.
     pub(super) fn store_at(&self) -> Option<Timestamp> {
-        (self.changed && self.storing.is_none()).then_some(match self.urgent {
+        (self.is_changed() && self.storing.is_none()).then_some(match self.urgent {
             true => Timestamp::EPOCH,
             false => self.turn,
         })
@@ -85,36 +109,40 @@ impl Ledger {
         if !self.store_at().is_some_and(|at| at <= now || last) {
             return;
         }
-        (self.changed, self.urgent) = (false, false);
+        let Some(unsaved) = self.changed.take() else { return };
+        self.urgent = false;
         self.turn = now + EVERY;
         let at = lane.term.store_time(now);
         let state = self.health.stored_at(at, in_flight, lane.context.node);
-        self.storing = Some(store(Arc::clone(&lane.groups), state).boxed());
+        self.storing = Some((store(Arc::clone(&lane.groups), state).boxed(), unsaved));
     }
 
     /// Whether everything is stored.
     pub(super) fn is_settled(&self) -> bool {
-        !self.changed && self.storing.is_none()
+        !self.is_changed() && self.storing.is_none()
     }
 
     /// Gives the answer of what is being stored; never, if nothing is.
     pub(super) async fn stored(&mut self) -> Result<Applied> {
         match &mut self.storing {
-            Some(storing) => storing.await,
+            Some((storing, _)) => storing.await,
             None => std::future::pending().await,
         }
     }
 
     /// Takes that answer; tells whether a later owner works the lane.
     pub(super) fn take(&mut self, stored: Result<Applied>, last: bool) -> bool {
-        self.storing = None;
+        let unsaved = self.storing.take().map(|(_, unsaved)| unsaved);
         match stored {
             Ok(Applied::Fenced { .. }) => true,
             Ok(_) => false,
             Err(error) => {
                 warn!(error = %chain(&error), "could not store the lane's state");
                 // What ends does not wait for counters; the next owner counts on without them.
-                self.changed = !last;
+                match last {
+                    true => self.changed = None,
+                    false => self.changed = self.changed.take().or(unsaved),
+                }
                 false
             }
         }

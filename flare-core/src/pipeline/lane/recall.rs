@@ -45,7 +45,8 @@ pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Ledger> {
                 let held = states.iter().filter_map(|state| state.hold_until);
                 held.for_each(|until| lane.hold.until(until));
                 let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), states);
-                return Some(Ledger::new(Health::recall(own, lane.subscription.resumed_at)));
+                let health = Health::recall(own, lane.subscription.resumed_at);
+                return Some(Ledger::new(health, Arc::clone(&lane.context.counters)));
             }
             // It was said that it cannot be read.
             Err(error) if error.unreadable().is_some() => {

@@ -31,15 +31,15 @@ fn tells(world: &World) {
     let mut clients = world.subscribe("b", &users, 6);
     world.until(WITHIN, |world| world.lanes() == 6);
     let client = clients.pop().unwrap().id;
-    world.ask(world.flare("c").pause(&client)).unwrap();
+    world.ask(world.flare("c").pause(client)).unwrap();
     world.until(WITHIN, |world| world.lanes() == 5);
     let spec = || SubscriptionSpec::post("http://other.example/{id}").lanes(3);
-    world.ask(world.flare("a").replace_subscription(&client, spec())).unwrap();
-    world.ask(world.flare("b").resume(&client)).unwrap();
+    world.ask(world.flare("a").replace_subscription(client, spec())).unwrap();
+    world.ask(world.flare("b").resume(client)).unwrap();
     world.until(WITHIN, |world| world.lanes() == 8);
     for (name, client) in ["a", "b", "c"].iter().zip(&clients) {
         let before = world.lanes();
-        world.ask(world.flare(name).delete_subscription(&client.id)).unwrap();
+        world.ask(world.flare(name).delete_subscription(client.id)).unwrap();
         world.until(WITHIN, |world| world.lanes() == before - 1);
     }
     world.pass(secs(5));
@@ -66,7 +66,7 @@ fn news_that_nobody_heard_are_found_when_there_is_another_leader() {
     world.deaf.store(true, Ordering::Relaxed);
     for client in 0..6 {
         let spec = SubscriptionSpec::post(format!("http://unheard-{client}.example/{{id}}"));
-        world.ask(world.flare("b").create_subscription(&users.id, spec)).unwrap();
+        world.ask(world.flare("b").create_subscription(users.id, spec)).unwrap();
     }
     world.pass(secs(1));
     world.deaf.store(false, Ordering::Relaxed);

@@ -64,8 +64,8 @@ fn a_subscription_moves_to_a_slot_of_its_own_and_back() {
             (0..5).for_each(|id| _ = world.put("b", id, rev).unwrap());
             world.pass(Duration::from_millis(100));
             match to {
-                Some(slot) => assert_eq!(world.ask(world.flare("b").pin(&hot)).unwrap(), slot),
-                None => world.ask(world.flare("a").unpin(&hot)).unwrap(),
+                Some(slot) => assert_eq!(world.ask(world.flare("b").pin(hot)).unwrap(), slot),
+                None => world.ask(world.flare("a").unpin(hot)).unwrap(),
             }
             rev += 1;
             (0..5).for_each(|id| _ = world.put("a", id, rev).unwrap());
@@ -95,21 +95,21 @@ fn a_slot_is_one_subscriptions_until_it_gives_it_back() {
     let ids: Vec<_> = world.subscribe("a", &users, 4).iter().map(|it| it.id).collect();
     // At the same moment, on different nodes.
     let (a, b) = (world.flare("a"), world.flare("b"));
-    let both = async { futures::join!(a.pin(&ids[0]), b.pin(&ids[1])) };
+    let both = async { futures::join!(a.pin(ids[0]), b.pin(ids[1])) };
     let (first, second) = world.ask(both);
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_ne!(first, second);
     assert!([first, second].iter().all(|slot| (SLOTS..SLOTS + RESERVED).contains(slot)));
-    assert_eq!(world.ask(a.pin(&ids[0])).unwrap(), first, "it has one");
-    let full = world.ask(b.pin(&ids[2])).unwrap_err();
+    assert_eq!(world.ask(a.pin(ids[0])).unwrap(), first, "it has one");
+    let full = world.ask(b.pin(ids[2])).unwrap_err();
     assert_eq!((full.kind(), full.field_name()), (ErrorKind::Conflict, Some("slot")));
-    world.ask(a.unpin(&ids[1])).unwrap();
-    assert_eq!(world.ask(b.pin(&ids[2])).unwrap(), second);
+    world.ask(a.unpin(ids[1])).unwrap();
+    assert_eq!(world.ask(b.pin(ids[2])).unwrap(), second);
     // One that is gone needs none.
-    world.ask(a.delete_subscription(&ids[0])).unwrap();
-    assert_eq!(world.ask(a.pin(&ids[3])).unwrap(), first);
+    world.ask(a.delete_subscription(ids[0])).unwrap();
+    assert_eq!(world.ask(a.pin(ids[3])).unwrap(), first);
     let unknown = SubscriptionId::from_bytes([9; 16]);
-    assert_eq!(world.ask(a.pin(&unknown)).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(world.ask(a.pin(unknown)).unwrap_err().kind(), ErrorKind::NotFound);
     world.put("a", 1, 1).unwrap();
     world.until(secs(10), |world| world.told(1).len() == 3);
 }
@@ -125,11 +125,11 @@ fn whoever_dies_while_a_subscription_moves_is_made_up_for() {
         world.pass(Duration::from_millis(100));
         // The other way round, in every second case.
         if step % 2 == 1 {
-            world.ask(world.flare("a").pin(&hot)).unwrap();
+            world.ask(world.flare("a").pin(hot)).unwrap();
             world.pass(secs(10));
-            world.ask(world.flare("a").unpin(&hot)).unwrap();
+            world.ask(world.flare("a").unpin(hot)).unwrap();
         } else {
-            world.ask(world.flare("a").pin(&hot)).unwrap();
+            world.ask(world.flare("a").pin(hot)).unwrap();
         }
         // Before it is heard, while requests end, when it may start.
         world.pass(Duration::from_millis(700) * (step / 4) as u32);
@@ -149,7 +149,7 @@ fn a_slot_is_put_on_the_node_that_somebody_names() {
     let world = world(43, Placement::Shared);
     let users = world.users("a");
     let hot = world.subscribe("a", &users, 1).remove(0).id;
-    let slot = world.ask(world.flare("a").pin(&hot)).unwrap();
+    let slot = world.ask(world.flare("a").pin(hot)).unwrap();
     for (rev, name) in [(1, "b"), (2, "a"), (3, "b")] {
         world.ask(world.flare("a").pin_slot(slot, Some(name))).unwrap();
         world.until(secs(60), |world| worker(world, "b", slot).as_deref() == Some(name));

@@ -101,7 +101,7 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     world.pass(Duration::from_millis(500));
     assert!(world.hosts.in_flight("b") > 0);
     let b = world.flare("b").member().unwrap().node().unwrap();
-    world.ask(world.flare("a").drain_node(&b)).unwrap();
+    world.ask(world.flare("a").drain_node(b)).unwrap();
     world.pass(secs(1));
     assert_eq!(world.view("c").health, Health::Yellow);
     assert!(world.hosts.in_flight("b") > 0, "what is in flight may finish");
@@ -115,7 +115,7 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     assert!(!world.nodes["b"].has_ended(), "it goes on taking documents");
     let standing = |name: &str| world.flare(name).node().standing;
     assert_eq!([standing("a"), standing("b")], [Some(Standing::Member), Some(Standing::Left)]);
-    let error = world.ask(world.flare("a").drain_node(&b)).unwrap_err();
+    let error = world.ask(world.flare("a").drain_node(b)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     // One that is asked to end does the same, and ends.
     world.nodes.get_mut("a").unwrap().stop();
@@ -274,7 +274,7 @@ fn every_node_answers_with_the_same_figures_within_a_second_of_the_last_request(
     let mut workers = std::collections::BTreeSet::new();
     for client in &clients {
         let status =
-            |name: &str| world.ask(world.flare(name).subscription_status(&client.id)).unwrap();
+            |name: &str| world.ask(world.flare(name).subscription_status(client.id)).unwrap();
         let report = status("a");
         let told = world.hosts.told_to(client.id);
         assert_eq!((report.delivered, report.failed, report.in_flight), (told as u64, 0, 0));

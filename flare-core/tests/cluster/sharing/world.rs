@@ -162,7 +162,7 @@ impl World {
         let flare = self.flare(by);
         let client = |n: u32| {
             let spec = SubscriptionSpec::post(format!("http://client-{n}.example/{{id}}"));
-            self.ask(flare.create_subscription(&to.id, spec)).unwrap()
+            self.ask(flare.create_subscription(to.id, spec)).unwrap()
         };
         (0..count).map(client).collect()
     }

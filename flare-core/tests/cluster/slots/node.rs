@@ -70,11 +70,11 @@ impl Node {
     pub(crate) async fn subscribe_in(&self, slot: u32, host: &str) -> Subscription {
         loop {
             let spec = SubscriptionSpec::post(format!("http://{host}/{{id}}/{{revision}}"));
-            let created = self.flare.create_subscription(&self.resource.id, spec).await.unwrap();
+            let created = self.flare.create_subscription(self.resource.id, spec).await.unwrap();
             if slot_of(created.id) == slot {
                 return created;
             }
-            self.flare.delete_subscription(&created.id).await.unwrap();
+            self.flare.delete_subscription(created.id).await.unwrap();
         }
     }
 

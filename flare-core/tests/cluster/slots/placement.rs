@@ -86,7 +86,7 @@ async fn an_isolated_lane_is_woken_by_a_queue_of_its_own() {
         assert_eq!(waiting(&node, &lane(&node, slot)).await, 0);
     }
     // News go through the slot's queue: only its owner knows which lanes there are.
-    node.flare.pause(&node.clients[2].id).await.unwrap();
+    node.flare.pause(node.clients[2].id).await.unwrap();
     node.turns().await;
     node.put(2, 1).await;
     assert_eq!([node.told("http://client-2/2/1"), node.told("http://client-3/2/1")], [0, 1]);
@@ -144,7 +144,7 @@ async fn a_status_tells_when_the_queue_was_made_again() {
         node.put(1, 1).await;
         node.pass(Duration::from_secs(5)).await;
         let status = async |slot: usize| {
-            node.flare.subscription_status(&node.clients[slot].id).await.unwrap()
+            node.flare.subscription_status(node.clients[slot].id).await.unwrap()
         };
         let queue = if shared { QueueName::Slot(0) } else { lane(&node, 0) };
         assert_eq!(status(0).await.queue, queue.to_string());

@@ -37,12 +37,12 @@ async fn another_number_of_lanes_loses_and_reorders_nothing() {
         let hanging = format!("http://a/{round}/{}", rev + 1);
         sim.delivery.hang(&hanging);
         sim.pass(Duration::from_millis(50)).await;
-        sim.flare.pause(&subscription.id).await.unwrap();
+        sim.flare.pause(subscription.id).await.unwrap();
         for id in 0..50 {
             sim.put(id, rev + 2).await;
         }
-        sim.flare.replace_subscription(&subscription.id, spec(lanes)).await.unwrap();
-        sim.flare.resume(&subscription.id).await.unwrap();
+        sim.flare.replace_subscription(subscription.id, spec(lanes)).await.unwrap();
+        sim.flare.resume(subscription.id).await.unwrap();
         sim.pass(Duration::from_secs(1)).await;
         sim.delivery.release(&hanging);
         sim.pass(Duration::from_secs(5)).await;
@@ -69,7 +69,7 @@ async fn another_number_of_lanes_waits_for_what_is_in_flight_and_for_nothing_els
         let before = sim.row(subscription.id, 20).await.epoch;
         assert_eq!(sim.delivery.in_flight(), 1);
         let told = sim.delivery.total();
-        sim.flare.replace_subscription(&subscription.id, spec(lanes)).await.unwrap();
+        sim.flare.replace_subscription(subscription.id, spec(lanes)).await.unwrap();
         for id in 0..50 {
             sim.put(id, rev + 2).await;
         }
@@ -84,14 +84,14 @@ async fn another_number_of_lanes_waits_for_what_is_in_flight_and_for_nothing_els
     assert!(newest(&sim).values().all(|rev| *rev == 32));
     // What lanes did that are no more still counts.
     sim.pass(Duration::from_secs(3)).await;
-    let status = sim.flare.subscription_status(&subscription.id).await.unwrap();
+    let status = sim.flare.subscription_status(subscription.id).await.unwrap();
     let told = sim.delivery.total() as u64;
     assert_eq!((status.delivered, status.in_flight, status.lag), (told, 0, 0));
 
     // They go on under that epoch, not under the slot's, which their rows would refuse.
-    sim.flare.pause(&subscription.id).await.unwrap();
+    sim.flare.pause(subscription.id).await.unwrap();
     sim.pass(MOMENT).await;
-    sim.flare.resume(&subscription.id).await.unwrap();
+    sim.flare.resume(subscription.id).await.unwrap();
     sim.put(20, 50).await;
     sim.pass(Duration::from_secs(2)).await;
     assert_eq!(sim.row(subscription.id, 20).await.settled, Some(Version::live(50.into())));
@@ -108,7 +108,7 @@ async fn a_runtime_that_dies_while_the_number_of_lanes_changes_leaves_it_to_the_
             sim.put(id, 1).await;
         }
         sim.pass(MOMENT).await;
-        sim.flare.replace_subscription(&subscription.id, spec(5)).await.unwrap();
+        sim.flare.replace_subscription(subscription.id, spec(5)).await.unwrap();
         // Before anybody hears of it, while the old ones end, while the new ones begin.
         for _ in 0..step {
             tokio::task::yield_now().await;
@@ -141,7 +141,7 @@ async fn a_client_that_wants_to_be_left_alone_is_by_lanes_of_another_number_too(
     sim.client_is_well("a");
     let since = sim.now();
     for lanes in [5, 1, 3] {
-        sim.flare.replace_subscription(&subscription.id, spec(lanes)).await.unwrap();
+        sim.flare.replace_subscription(subscription.id, spec(lanes)).await.unwrap();
         sim.pass(SECOND).await;
     }
     for id in 0..10 {
@@ -164,7 +164,7 @@ async fn a_client_that_is_probed_is_by_lanes_of_another_number_too() {
     }
     sim.pass(Duration::from_secs(10)).await;
     let since = sim.now();
-    sim.flare.replace_subscription(&subscription.id, spec(3)).await.unwrap();
+    sim.flare.replace_subscription(subscription.id, spec(3)).await.unwrap();
     for id in 20..40 {
         sim.put(id, 1).await;
     }
@@ -185,7 +185,7 @@ async fn a_wake_up_that_goes_to_a_lane_of_the_former_number_is_soon_made_up_for(
     sim.pass(SECOND).await;
     let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
     let subscription = sim.subscribe(spec(1)).await;
-    sim.flare.replace_subscription(&subscription.id, spec(4)).await.unwrap();
+    sim.flare.replace_subscription(subscription.id, spec(4)).await.unwrap();
     sim.pass(SECOND * 3).await;
     assert_eq!((sim.flare.node().lanes, sim.delivery.total()), (4, 0));
     // A spread that read the subscription before it was replaced writes its rows only now, and

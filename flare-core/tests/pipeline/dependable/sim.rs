@@ -91,13 +91,13 @@ impl Sim {
         let Self { memory, far, clock, delivery, settings, .. } = &*self;
         let (flare, runtime) = build(memory, far, clock, delivery, settings, 1);
         self.flare = flare;
-        self.running = Some(tokio::spawn(runtime.run(std::future::pending())));
+        self.running = Some(tokio::spawn(runtime.run(std::future::pending::<()>())));
         self.pass(Duration::from_millis(10)).await;
     }
 
     pub(crate) async fn subscribe(&self, spec: SubscriptionBuilder) -> Subscription {
         let resource = self.resource.as_ref().unwrap();
-        let created = self.flare.create_subscription(&resource.id, spec).await.unwrap();
+        let created = self.flare.create_subscription(resource.id, spec).await.unwrap();
         self.pass(Duration::from_millis(10)).await;
         created
     }

@@ -18,10 +18,10 @@ async fn what_changes_while_it_is_paused_arrives_coalesced_after_it_is_resumed()
     let subscription = sim.subscribe(hook("a")).await;
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(1)).await;
-    let paused = sim.flare.pause(&subscription.id).await.unwrap();
+    let paused = sim.flare.pause(subscription.id).await.unwrap();
     assert_eq!(paused.status, SubscriptionStatus::Paused);
     assert!(paused.generation > subscription.generation);
-    assert_eq!(sim.flare.pause(&subscription.id).await.unwrap(), paused, "twice is once");
+    assert_eq!(sim.flare.pause(subscription.id).await.unwrap(), paused, "twice is once");
     let start = sim.now();
     for rev in 2..50 {
         sim.put(0, rev).await;
@@ -30,14 +30,14 @@ async fn what_changes_while_it_is_paused_arrives_coalesced_after_it_is_resumed()
     sim.pass(Duration::from_secs(3_600)).await;
     assert_eq!(sim.since(start), [], "held");
     let mut events = sim.flare.events();
-    let resumed = sim.flare.resume(&subscription.id).await.unwrap();
+    let resumed = sim.flare.resume(subscription.id).await.unwrap();
     assert_eq!(resumed.status, SubscriptionStatus::Active);
-    assert_eq!(events.recv().await.unwrap().kind, EventKind::Resumed);
+    assert_eq!(events.next().await.unwrap().kind, EventKind::Resumed);
     sim.pass(Duration::from_secs(2)).await;
     let mut told: Vec<String> = sim.since(start).into_iter().map(|it| it.1).collect();
     told.sort();
     assert_eq!(told, ["http://a/0/49", "http://a/1/49"]);
-    assert_eq!(sim.flare.resume(&subscription.id).await.unwrap().generation, resumed.generation);
+    assert_eq!(sim.flare.resume(subscription.id).await.unwrap().generation, resumed.generation);
 }
 
 // No turn for anybody between the pause and the put: nobody has told the lane yet.
@@ -48,7 +48,7 @@ async fn a_change_accepted_after_pause_returned_is_not_sent() {
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(1)).await;
     let start = sim.now();
-    sim.flare.pause(&subscription.id).await.unwrap();
+    sim.flare.pause(subscription.id).await.unwrap();
     sim.put(0, 2).await;
     sim.pass(Duration::from_secs(100)).await;
     assert_eq!(sim.since(start), []);
@@ -61,7 +61,7 @@ async fn a_change_accepted_after_a_replacement_uses_it_and_what_is_in_flight_fin
     sim.delivery.hang("http://old/0/1");
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(1)).await;
-    let replaced = sim.flare.replace_subscription(&subscription.id, hook("new")).await.unwrap();
+    let replaced = sim.flare.replace_subscription(subscription.id, hook("new")).await.unwrap();
     assert_eq!((replaced.id, replaced.created_at), (subscription.id, subscription.created_at));
     sim.put(1, 1).await;
     sim.put(0, 2).await;
@@ -84,11 +84,11 @@ async fn gone_suspends_keeps_the_reason_and_uses_up_no_attempt() {
     let mut events = sim.flare.events();
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(1)).await;
-    let suspended = sim.flare.subscription(&subscription.id).await.unwrap();
+    let suspended = sim.flare.subscription(subscription.id).await.unwrap();
     assert_eq!(suspended.status, SubscriptionStatus::Suspended);
     assert!(suspended.reason.as_deref().unwrap().contains("410"), "{suspended:?}");
     let kinds: Vec<EventKind> =
-        std::iter::from_fn(|| events.try_recv().ok()).map(|it| it.kind).collect();
+        std::iter::from_fn(|| events.try_next()).map(|it| it.kind).collect();
     assert!(
         kinds
             .iter()
@@ -103,7 +103,7 @@ async fn gone_suspends_keeps_the_reason_and_uses_up_no_attempt() {
     assert_eq!(sim.delivery.total(), 1, "nothing is sent to whoever wants nothing");
 
     sim.client_is_well("a");
-    sim.flare.resume(&subscription.id).await.unwrap();
+    sim.flare.resume(subscription.id).await.unwrap();
     sim.pass(Duration::from_secs(2)).await;
     assert_eq!(sim.delivery.total(), 3);
 }
@@ -125,19 +125,19 @@ async fn a_client_that_only_fails_is_suspended_after_the_time_and_due_at_once_wh
     sim.put(2, 1).await;
     sim.pass(Duration::from_secs(1_500)).await;
     sim.restart().await;
-    let status = sim.flare.subscription(&subscription.id).await.unwrap().status;
+    let status = sim.flare.subscription(subscription.id).await.unwrap().status;
     assert_eq!(status, SubscriptionStatus::Active);
     sim.pass(Duration::from_secs(2_000)).await;
-    let suspended = sim.flare.subscription(&subscription.id).await.unwrap();
+    let suspended = sim.flare.subscription(subscription.id).await.unwrap();
     assert_eq!(suspended.status, SubscriptionStatus::Suspended, "remembered over the restart");
     assert!(suspended.reason.as_deref().unwrap().contains("404"), "{suspended:?}");
 
     sim.client_is_well("a");
     let start = sim.now();
-    sim.flare.resume(&subscription.id).await.unwrap();
+    sim.flare.resume(subscription.id).await.unwrap();
     sim.pass(Duration::from_secs(2)).await;
     assert_eq!(sim.since(start).len(), 1, "its retry was minutes away");
-    let active = sim.flare.subscription(&subscription.id).await.unwrap();
+    let active = sim.flare.subscription(subscription.id).await.unwrap();
     assert_eq!((active.status, active.reason), (SubscriptionStatus::Active, None));
 }
 
@@ -150,12 +150,12 @@ async fn pause_while_preparing_ends_as_paused() {
     let spec = hook("a").build().unwrap();
     let new = Subscription::new(id, known.resource, spec, sim.now());
     sim.memory.repository().insert_subscription(new, 10).await.unwrap();
-    let paused = sim.flare.pause(&id).await.unwrap();
+    let paused = sim.flare.pause(id).await.unwrap();
     assert_eq!(paused.status, SubscriptionStatus::Paused);
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(300)).await;
     assert_eq!(sim.delivery.total(), 1, "the other one's");
-    assert_eq!(sim.flare.subscription(&id).await.unwrap().status, SubscriptionStatus::Paused);
+    assert_eq!(sim.flare.subscription(id).await.unwrap().status, SubscriptionStatus::Paused);
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
     sim.subscribe(hook("b")).await;
     let unknown = flare_core::model::SubscriptionId::from_bytes([7; 16]);
     for refused in [
-        sim.flare.pause(&unknown).await,
-        sim.flare.resume(&unknown).await,
-        sim.flare.replace_subscription(&unknown, hook("x")).await,
+        sim.flare.pause(unknown).await,
+        sim.flare.resume(unknown).await,
+        sim.flare.replace_subscription(unknown, hook("x")).await,
     ] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     }
@@ -176,29 +176,29 @@ async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
         (hook("a").header("x", "{nobody}"), ErrorKind::Invalid, "nobody"),
         (hook("a").backfill(true), ErrorKind::Invalid, "backfill"),
     ] {
-        let error = sim.flare.replace_subscription(&a.id, spec).await.unwrap_err();
+        let error = sim.flare.replace_subscription(a.id, spec).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(named), "{error}");
     }
-    assert_eq!(sim.flare.subscription(&a.id).await.unwrap(), a, "nothing changed");
+    assert_eq!(sim.flare.subscription(a.id).await.unwrap(), a, "nothing changed");
 }
 
 #[tokio::test]
 async fn whoever_read_an_older_generation_changes_nothing() {
     let sim = Sim::start().await;
     let first = sim.subscribe(hook("a")).await;
-    let replaced = sim.flare.replace_subscription_at(&first.id, first.generation, hook("b"));
+    let replaced = sim.flare.replace_subscription_at(first.id, first.generation, hook("b"));
     let replaced = replaced.await.unwrap();
     for late in [
-        sim.flare.replace_subscription_at(&first.id, first.generation, hook("c")).await.err(),
-        sim.flare.delete_subscription_at(&first.id, first.generation).await.err(),
+        sim.flare.replace_subscription_at(first.id, first.generation, hook("c")).await.err(),
+        sim.flare.delete_subscription_at(first.id, first.generation).await.err(),
     ] {
         let error = late.unwrap();
         assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("generation")));
     }
-    assert_eq!(sim.flare.subscription(&first.id).await.unwrap(), replaced);
-    sim.flare.delete_subscription_at(&first.id, replaced.generation).await.unwrap();
-    let gone = sim.flare.delete_subscription_at(&first.id, replaced.generation).await;
+    assert_eq!(sim.flare.subscription(first.id).await.unwrap(), replaced);
+    sim.flare.delete_subscription_at(first.id, replaced.generation).await.unwrap();
+    let gone = sim.flare.delete_subscription_at(first.id, replaced.generation).await;
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -244,10 +244,10 @@ async fn a_resumption_counts_whatever_the_clock_shows_of_whoever_asks_for_it() {
         .unwrap();
     let mut before = None;
     for _ in 0..2 {
-        elsewhere.pause(&subscription.id).await.unwrap();
+        elsewhere.pause(subscription.id).await.unwrap();
         sim.pass(Duration::from_secs(5)).await;
         let told = sim.delivery.total();
-        let resumed = elsewhere.resume(&subscription.id).await.unwrap().resumed_at;
+        let resumed = elsewhere.resume(subscription.id).await.unwrap().resumed_at;
         assert!(resumed > before, "each is later than the one before");
         before = resumed;
         sim.pass(Duration::from_millis(500)).await;

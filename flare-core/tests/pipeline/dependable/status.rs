@@ -37,7 +37,7 @@ async fn another_handle_sees_what_the_lanes_did() {
         .build()
         .unwrap()
         .0;
-    let report = other.subscription_status(&subscription.id).await.unwrap();
+    let report = other.subscription_status(subscription.id).await.unwrap();
     assert_eq!(report.status, SubscriptionStatus::Active);
     assert_eq!((report.delivered, report.discarded, report.failed), (20, 1, 2));
     assert_eq!((report.lag, report.spreading, report.in_flight), (3, 0, 1));
@@ -49,11 +49,11 @@ async fn another_handle_sees_what_the_lanes_did() {
     sim.client("a", wait(503, RetryAfter::Delay(Duration::from_secs(3_600))));
     sim.put(4, 2).await;
     sim.pass(Duration::from_secs(1)).await;
-    let held = other.subscription_status(&subscription.id).await.unwrap();
+    let held = other.subscription_status(subscription.id).await.unwrap();
     assert!(held.next_attempt_at.unwrap() >= sim.now() + Duration::from_secs(3_590), "{held:?}");
-    sim.flare.pause(&subscription.id).await.unwrap();
+    sim.flare.pause(subscription.id).await.unwrap();
     sim.pass(Duration::from_secs(5)).await;
-    let paused = other.subscription_status(&subscription.id).await.unwrap();
+    let paused = other.subscription_status(subscription.id).await.unwrap();
     assert_eq!((paused.status, paused.in_flight), (SubscriptionStatus::Paused, 0));
     assert_eq!((paused.lag, paused.next_attempt_at), (4, None));
 }

@@ -31,9 +31,9 @@ async fn nothing_expires_while_it_is_paused_or_held_and_counting_starts_anew_aft
     sim.client("a", DeliveryOutcome::answered(404));
     sim.put(0, 1).await;
     sim.pass(Duration::from_secs(60)).await;
-    sim.flare.pause(&subscription.id).await.unwrap();
+    sim.flare.pause(subscription.id).await.unwrap();
     sim.pass(Duration::from_secs(10_000)).await;
-    sim.flare.resume(&subscription.id).await.unwrap();
+    sim.flare.resume(subscription.id).await.unwrap();
     sim.pass(Duration::from_secs(60)).await;
     assert!(sim.row(subscription.id, 0).await.dead.is_none(), "the pause did not count");
     sim.client("a", wait(429, RetryAfter::Delay(Duration::from_secs(5_000))));

@@ -20,11 +20,11 @@ async fn flare(settings: Settings, clients: Vec<SubscriptionBuilder>) -> Flare {
         .settings(settings)
         .build()
         .unwrap();
-    tokio::spawn(runtime.run(std::future::pending()));
+    tokio::spawn(runtime.run(std::future::pending::<()>()));
     let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
     let resource = flare.create_resource(new).await.unwrap();
     for client in clients {
-        flare.create_subscription(&resource.id, client).await.unwrap();
+        flare.create_subscription(resource.id, client).await.unwrap();
     }
     flare
 }

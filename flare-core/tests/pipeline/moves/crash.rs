@@ -36,7 +36,7 @@ async fn a_put_that_died_half_way_is_found_and_deleted() {
         half_way += u32::from(live(NARROW) && live(WIDE));
         let holder = if live(NARROW) { NARROW } else { WIDE };
         assert_eq!(overlapping.read().await.unwrap().0, holder, "{step}");
-        let deleted = overlapping.world.calm.delete_document(super::world::URL, None).await;
+        let deleted = overlapping.world.calm.delete_document(super::world::URL).await;
         assert_eq!(deleted.unwrap(), flare_core::model::DocumentChange::Deleted, "{step}");
         assert_eq!(overlapping.read().await, None, "{step}");
         overlapping.world.start();

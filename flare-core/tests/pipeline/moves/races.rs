@@ -90,7 +90,7 @@ async fn a_put_that_was_overtaken_by_a_move_lasts_until_the_next_put_or_delete()
         assert_eq!(both.kinds[WIDE], Some(Some((5, false))), "stored as if it had come first");
         // Not through the model, in which this cannot be.
         match next {
-            Act::Delete => overlapping.world.calm.delete_document(URL, None).await,
+            Act::Delete => overlapping.world.calm.delete_document(URL).await,
             _ => overlapping.world.calm.put_json(URL, super::model::content(9)).await,
         }
         .unwrap();

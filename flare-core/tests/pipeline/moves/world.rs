@@ -53,8 +53,8 @@ impl Overlapping {
             }
             Act::Drop(kind) => {
                 let (resource, subscription) = self.kinds[kind].take().unwrap();
-                self.world.calm.delete_subscription(&subscription).await.unwrap();
-                self.world.calm.delete_resource(&resource.id).await.unwrap();
+                self.world.calm.delete_subscription(subscription).await.unwrap();
+                self.world.calm.delete_resource(resource.id).await.unwrap();
                 None
             }
             _ => change(&self.world.calm, self.model().await, act).await,
@@ -67,7 +67,7 @@ impl Overlapping {
         let resource = self.world.calm.create_resource(new).await.unwrap();
         self.clients += 1;
         let spec = SubscriptionSpec::post(format!("http://client-{}.example", self.clients));
-        let subscription = self.world.calm.create_subscription(&resource.id, spec).await.unwrap();
+        let subscription = self.world.calm.create_subscription(resource.id, spec).await.unwrap();
         self.kinds[kind] = Some((resource, subscription.id));
     }
 
@@ -137,7 +137,7 @@ impl Overlapping {
 pub(crate) async fn change(flare: &Flare, seen: Model, act: Act) -> Option<DocumentChange> {
     let answer = match act {
         Act::Put(number) => flare.put_json(URL, content(number)).await,
-        Act::Delete => flare.delete_document(URL, None).await,
+        Act::Delete => flare.delete_document(URL).await,
         Act::DeleteAsOf(number) => {
             let stored = |kind: &usize| seen.kinds[*kind].flatten().is_some();
             let there = |kind: &usize| seen.kinds[*kind].is_some();
@@ -145,7 +145,7 @@ pub(crate) async fn change(flare: &Flare, seen: Model, act: Act) -> Option<Docum
             let kind = live.or_else(|| (0..KINDS).find(stored));
             let kind = kind.or_else(|| (0..KINDS).find(there)).unwrap_or(0);
             let named = revision(kind, number).to_string();
-            flare.delete_document(URL, Some(&named)).await
+            flare.delete_document_at(URL, &named).await
         }
         Act::Create(_) | Act::Drop(_) => panic!("{act:?} is not about the document"),
     };

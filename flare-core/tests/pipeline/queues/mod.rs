@@ -38,8 +38,8 @@ async fn running(mut world: World) -> (World, Resource, Arc<Watched>) {
 #[tokio::test]
 async fn an_idle_queue_costs_one_request_that_waits() {
     let (world, users, queue) = running(World::new(settings())).await;
-    let all = world.flare.subscriptions(&users.id, Page::new(1, 0)).await.unwrap().items;
-    let status = world.flare.subscription_status(&all[0].id).await.unwrap();
+    let all = world.flare.subscriptions(users.id, Page::new(1, 0)).await.unwrap().items;
+    let status = world.flare.subscription_status(all[0].id).await.unwrap();
     assert_eq!(status.queue_restored_at, None, "a new queue has not vanished");
     let queues = 2 + 2;
     let before = queue.all("receive");
@@ -145,11 +145,11 @@ async fn lanes_look_for_themselves_while_their_queue_cannot_be_made() {
 async fn news_that_were_lost_with_a_queue_are_found_once_it_is_made_again() {
     let (world, users, queue) = running(World::new(settings())).await;
     let client = world.subscribe(&users, "d").await;
-    world.flare.pause(&client.id).await.unwrap();
+    world.flare.pause(client.id).await.unwrap();
     world.put(1, 1).await;
     world.pass(SECOND).await;
     queue.loses.store(true, Ordering::Relaxed);
-    world.flare.resume(&client.id).await.unwrap();
+    world.flare.resume(client.id).await.unwrap();
     queue.loses.store(false, Ordering::Relaxed);
     let began = world.clock.now();
     for slot in 0..2 {

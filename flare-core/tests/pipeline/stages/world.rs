@@ -48,7 +48,7 @@ impl World {
             let mut backend = Backend::from(memory.clone());
             backend.repository = Some(Arc::new(store.clone()));
             let (flare, runtime) = build(backend, seed);
-            tokio::spawn(runtime.run(std::future::pending()));
+            tokio::spawn(runtime.run(std::future::pending::<()>()));
             flare
         };
         let nodes = (0..nodes).map(start).collect();
@@ -61,8 +61,8 @@ impl World {
         let resource = self.calm.create_resource(new).await.unwrap();
         for number in 0..subscriptions {
             let hook = SubscriptionSpec::post(format!("http://{name}{number}.example/{{id}}"));
-            let made = self.calm.create_subscription(&resource.id, hook).await.unwrap();
-            self.calm.pause(&made.id).await.unwrap();
+            let made = self.calm.create_subscription(resource.id, hook).await.unwrap();
+            self.calm.pause(made.id).await.unwrap();
         }
         resource
     }
@@ -70,7 +70,7 @@ impl World {
     /// One that is told at once.
     pub(crate) async fn subscribe(&self, resource: &Resource) {
         let hook = SubscriptionSpec::post("http://told.example/{id}");
-        self.calm.create_subscription(&resource.id, hook).await.unwrap();
+        self.calm.create_subscription(resource.id, hook).await.unwrap();
     }
 
     pub(crate) async fn pass(&self, time: Duration) {

@@ -118,7 +118,7 @@ impl DocumentStore for BrokenRepository {
             let key = DocumentKey::new(resource, after);
             let last = first(self.inner.documents(vec![key]).await)?;
             let head = last.map(|it| DocumentHead::new(it.key, it.version, it.updated_at));
-            Ok(stream::iter(head.map(Ok)))
+            Ok::<_, flare_core::Error>(stream::iter(head.map(Ok)))
         };
         stream::once(again).try_flatten().chain(scan).boxed()
     }

@@ -293,7 +293,7 @@ fn the_builder_refuses_as_json_does() {
         (post().document(false).envelope(false), "content.document", "envelope"),
         (post().filter(""), "filter", "must not be empty"),
         (post().signing(["x"]), "signing.secrets[0]", "whsec_"),
-        (post().signing([]), "signing.secrets", "one secret"),
+        (post().signing([""; 0]), "signing.secrets", "one secret"),
     ] {
         refused(field, builder.build(), field, reason);
     }

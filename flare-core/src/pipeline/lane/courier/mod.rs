@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, info_span, warn};
 
@@ -69,6 +70,8 @@ struct Courier {
     ready: VecDeque<Ready>,
     /// How the client is, and what was counted.
     ledger: Ledger,
+    /// Somebody wants to read what was counted.
+    asked: watch::Receiver<()>,
     /// The client's rate, if it has one.
     pace: Option<Pace>,
     /// When the next request may go, if the rate does not allow it now.
@@ -126,6 +129,7 @@ type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
 /// What woke the courier.
 enum Woken {
     Wake,
+    Asked,
     Timer,
     Places(Option<Held>),
     Loaded(Result<Load>),
@@ -143,6 +147,7 @@ impl Courier {
         Self {
             places: places.of(lane.id.subscription),
             content: lane.context.content.lane(),
+            asked: lane.context.counters.asked(),
             lane,
             ready: VecDeque::new(),
             ledger,
@@ -189,6 +194,7 @@ impl Courier {
                 Woken::Wake => self.look = true,
                 // What is due now is seen by the next beginning too.
                 Woken::Timer => {}
+                Woken::Asked => self.ledger.hurry(),
                 Woken::Places(held) => {
                     self.place_wait = None;
                     self.held = held;
@@ -240,6 +246,8 @@ impl Courier {
             stored = self.ledger.stored() => Woken::Noted(stored),
             ended = suspension_ended(&mut self.suspension) => Woken::Suspended(ended),
             () = self.lane.wake.notified(), if !self.ending => Woken::Wake,
+            // The sender is the context's, which this holds.
+            _ = self.asked.changed(), if self.ledger.is_changed() => Woken::Asked,
             () = self.alarm.rings() => Woken::Timer,
         }
     }

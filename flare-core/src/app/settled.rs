@@ -1,0 +1,52 @@
+//! Takes the stores; gives the moment at which nothing is left to do, or says what is.
+
+use std::time::Duration;
+
+use super::left::Left;
+use crate::cluster::keys::NODES;
+use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::context::Context;
+use crate::pipeline::ownership;
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Waits until everything is delivered and counted, but no longer than `limit`.
+pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
+    let give_up_at = context.now() + limit;
+    loop {
+        let left = Left::counted(context).await?;
+        if left.is_nothing() {
+            if context.counters.are_saved() {
+                return Ok(());
+            }
+            context.counters.ask();
+        }
+        if context.now() >= give_up_at {
+            if left.is_nothing() {
+                // All but counters, which a store that fails now may keep waiting for long.
+                return Ok(());
+            }
+            let mut detail = format!("after {limit:?} {left}");
+            if nobody_works(context).await {
+                detail.push_str(": no runtime has run on these stores, or it has ended, so nothing is delivered");
+            }
+            return Err(Error::new(ErrorKind::Timeout, "settled").detail(detail));
+        }
+        context.sleep(LOOK).await;
+    }
+}
+
+/// Whether it is certain that no runtime works on these stores.
+async fn nobody_works(context: &Context) -> bool {
+    if context.progress.is_running() {
+        return false;
+    }
+    for keys in [ownership::KEY, NODES] {
+        match context.lease.list(keys).await {
+            Ok(found) if found.entries.is_empty() => {}
+            _ => return false,
+        }
+    }
+    true
+}
