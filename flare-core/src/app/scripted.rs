@@ -12,6 +12,7 @@ use crate::pipeline::context::Context;
 use crate::pipeline::ownership::OwnershipChange;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::Stop;
+use crate::pipeline::store_time::draw;
 use crate::pipeline::term::{Term, Trust};
 
 /// What happens to the slots of a runtime.
@@ -59,8 +60,7 @@ pub(super) async fn follow(
 }
 
 async fn grant(context: &Context, slots: Vec<u32>) -> Result<OwnershipChange> {
-    let before = context.now();
-    let drawn = context.repository.next_epoch().await?;
+    let drawn = draw(context).await?;
     let trust = Arc::new(Trust::until(Duration::MAX));
-    Ok(OwnershipChange::Granted(Term::drawn(slots.into_iter().collect(), drawn, before, trust)))
+    Ok(OwnershipChange::Granted(Term::drawn(slots.into_iter().collect(), drawn, trust)))
 }

@@ -20,7 +20,8 @@ use crate::pipeline::ownership::OwnershipChange;
 use crate::pipeline::slots::Slots;
 use crate::pipeline::stage::{chain, pause_after};
 use crate::pipeline::stop::Stop;
-use crate::pipeline::term::{Ahead, Term, Trusted};
+use crate::pipeline::store_time::{Ahead, draw};
+use crate::pipeline::term::{Term, Trusted};
 use crate::port::Clock;
 
 /// How soon after an election all subscriptions are read again, at most.
@@ -210,9 +211,8 @@ impl<'a> Interpreter<'a> {
 async fn measure(context: Arc<Context>) -> Ahead {
     let mut failures = 0;
     loop {
-        let before = context.now();
-        match context.repository.next_epoch().await {
-            Ok(drawn) => return Ahead::of(&drawn, before),
+        match draw(&context).await {
+            Ok((_, ahead)) => return ahead,
             Err(error) => {
                 failures += 1;
                 warn!(error = %chain(&error), "could not ask for the store's time, will retry");

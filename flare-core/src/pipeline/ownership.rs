@@ -12,6 +12,7 @@ use super::context::Context;
 use super::slots::Slots;
 use super::stage::{chain, pause_after};
 use super::stop::Stop;
+use super::store_time::draw;
 use super::term::{Term, Trust};
 use crate::error::Result;
 use crate::port::{Expect, LeaseGrant, LeaseId, Write, Written};
@@ -108,11 +109,10 @@ async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Res
     let Written::At(_) = context.lease.write(write).await? else {
         return Ok(None);
     };
-    let before = context.now();
-    let drawn = context.repository.next_epoch().await?;
+    let drawn = draw(context).await?;
     let trust = Arc::new(Trust::until(trusted_until(grant, asked)));
     Ok(Some(Hold {
-        term: Term::drawn((0..context.all_slots()).collect(), drawn, before, Arc::clone(&trust)),
+        term: Term::drawn((0..context.all_slots()).collect(), drawn, Arc::clone(&trust)),
         trust,
         lease: grant.id,
     }))

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::slots::Slots;
+use super::store_time::Ahead;
 use crate::model::{Epoch, Tenure, Timestamp};
 use crate::port::{Clock, EpochGrant};
 
@@ -24,17 +25,6 @@ pub(crate) struct Term {
     trust: Arc<dyn Trusted>,
 }
 
-/// How far the store's clock is ahead of ours, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ahead(i64);
-
-impl Ahead {
-    /// Told from an epoch that was asked for at `before`, by our clock.
-    pub(crate) fn of(drawn: &EpochGrant, before: Timestamp) -> Self {
-        Self(drawn.at.unix_nanos().saturating_sub(before.unix_nanos()))
-    }
-}
-
 /// Tells for how long slots are certainly ours. Whoever keeps them knows how.
 pub(crate) trait Trusted: fmt::Debug + Send + Sync {
     /// How long this slot still is.
@@ -47,15 +37,11 @@ impl Term {
         Self { slots, tenure, epoch: tenure.epoch, ahead, trust }
     }
 
-    /// Slots under an epoch that was asked for at `before`, by our clock.
-    pub(crate) fn drawn(
-        slots: Slots,
-        drawn: EpochGrant,
-        before: Timestamp,
-        trust: Arc<Trust>,
-    ) -> Self {
+    /// Slots under an epoch that was drawn for all of them.
+    pub(crate) fn drawn(slots: Slots, drawn: (EpochGrant, Ahead), trust: Arc<Trust>) -> Self {
+        let (drawn, ahead) = drawn;
         let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
-        Self::new(slots, tenure, Ahead::of(&drawn, before), trust)
+        Self::new(slots, tenure, ahead, trust)
     }
 
     /// The same for one of its slots, under a later epoch.
@@ -66,12 +52,12 @@ impl Term {
 
     /// Store time, as well as it can be told from here.
     pub(crate) fn store_time(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(now.unix_nanos().saturating_add(self.ahead.0))
+        self.ahead.store_time(now)
     }
 
     /// Our time for a store time.
     pub(crate) fn local_time(&self, store: Timestamp) -> Timestamp {
-        Timestamp::from_unix_nanos(store.unix_nanos().saturating_sub(self.ahead.0))
+        self.ahead.local_time(store)
     }
 
     /// Who knows how long its slots are certainly ours.
