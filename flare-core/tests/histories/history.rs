@@ -8,8 +8,8 @@ use std::time::Duration;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::{
-    DocumentChange, DocumentUrl, Epoch, NewResource, Resource, ResourceId, RowKey, SubscriptionId,
-    Timestamp, Version,
+    DocumentChange, DocumentUrl, Epoch, NewResource, Resource, ResourceId, Row, RowKey,
+    SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{Clock, DocumentStore, Queue, QueueName, ResourceStore, RowStore};
 use flare_testkit::{FaultPlan, ManualClock};
@@ -163,10 +163,7 @@ impl History {
             // Rows may have been forgotten and made anew.
             return;
         }
-        let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
-        let urls: Vec<_> = urls.map(|url| DocumentUrl::parse(&url).unwrap()).collect();
-        let keys = self.subscriptions.keys().flat_map(|id| urls.iter().map(|it| (*id, it.clone())));
-        let keys: Vec<RowKey> = keys.map(|(id, url)| RowKey::new(id, url)).collect();
+        let keys = self.keys();
         let found = self.memory.repository().rows(keys.clone()).await.unwrap();
         for (key, row) in keys.into_iter().zip(found) {
             let Some(row) = row else { continue };
@@ -379,6 +376,20 @@ impl History {
         self.check_deleted().await;
     }
 
+    /// The rows that are pending.
+    async fn pending_rows(&self) -> Vec<Row> {
+        let rows = self.memory.repository().rows(self.keys()).await.unwrap();
+        rows.into_iter().flatten().filter(Row::is_pending).collect()
+    }
+
+    /// All rows there may be.
+    fn keys(&self) -> Vec<RowKey> {
+        let urls = (0..self.plan.documents).map(|n| format!("http://api.example/docs/{n}"));
+        let urls: Vec<_> = urls.map(|url| DocumentUrl::parse(&url).unwrap()).collect();
+        let keys = self.subscriptions.keys().flat_map(|id| urls.iter().map(|it| (*id, it.clone())));
+        keys.map(|(id, url)| RowKey::new(id, url)).collect()
+    }
+
     /// Lets time pass until there is nothing left to do.
     async fn come_to_rest(&self) {
         let store = self.memory.repository();
@@ -392,8 +403,9 @@ impl History {
             }
             assert!(
                 self.clock.now() < end,
-                "history {}: P1: {spreading} changes not spread, {pending} rows pending",
-                self.seed
+                "history {}: P1: {spreading} changes not spread, {pending} rows pending: {:?}",
+                self.seed,
+                self.pending_rows().await
             );
         }
     }
