@@ -65,6 +65,16 @@ async fn what_goes_wrong_unnoticed_is_said() {
     world.delivery.answer("http://down.example/", DeliveryOutcome::answered(200));
     world.settled().await;
     assert_eq!((log.said("the client is down"), log.said("the client is back")), (1, 1));
+    // Also if somebody mends it.
+    world.delivery.answer("http://down.example/", DeliveryOutcome::answered(503));
+    for id in 0..10 {
+        world.put(id, 2).await;
+    }
+    world.pass(Duration::from_secs(600)).await;
+    world.delivery.answer("http://down.example/", DeliveryOutcome::answered(200));
+    world.flare.retry_now(down.id).await.unwrap();
+    world.settled().await;
+    assert_eq!((log.said("the client is down"), log.said("the client is back")), (2, 2));
 
     drained(&log).await;
 }

@@ -41,22 +41,30 @@ async fn run(config: &Config) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    let (flare, runtime) = compose::flare(config, stores)?;
-    let router = compose::router(config, flare.clone(), metrics.clone())?;
-    let limits = limits(config);
     let listener = bind(config.http.server.addr).await?;
+    let (flare, runtime) = compose::flare(config, stores)?;
+    let router = match compose::router(config, flare.clone(), metrics.clone()) {
+        Ok(router) => router,
+        Err(failure) => {
+            runtime.unused();
+            return Err(failure);
+        }
+    };
+    let limits = limits(config);
     let addr = listener.local_addr().map_err(|error| Failure::because("cannot listen", error))?;
     tokio::spawn(metering::keep_up(metrics));
 
     info!(version = version::VERSION, "flare listens on http://{addr}");
     warn_of(config);
     let (stop, stopped) = oneshot::channel::<()>();
-    let mut work = Work(config.runs().then(|| {
-        tokio::spawn(runtime.run(async {
-            // An error means that the sender is gone, and so is whoever wanted this to run.
-            drop(stopped.await);
-        }))
-    }));
+    let mut work = Work(match config.runs() {
+        // An error means that the sender is gone, and so is whoever wanted this to run.
+        true => Some(tokio::spawn(runtime.run(stopped))),
+        false => {
+            runtime.unused();
+            None
+        }
+    });
 
     let clock = SystemClock::new();
     let drain = config.worker.drain_timeout;

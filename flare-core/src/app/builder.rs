@@ -9,8 +9,6 @@ use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
-#[cfg(feature = "http")]
-use crate::model::Invalid;
 use crate::model::duration::{MAX_DURATION, TOO_LONG};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
@@ -31,9 +29,9 @@ pub struct FlareBuilder {
     cluster: Option<ClusterSettings>,
     #[cfg(feature = "http")]
     http: HttpConfig,
-    /// What was refused first, told by `build` so that calls can be chained.
+    /// Networks that may be called beside what the guard allows.
     #[cfg(feature = "http")]
-    refused: Option<Invalid>,
+    allowed: Vec<String>,
 }
 
 impl FlareBuilder {
@@ -48,7 +46,7 @@ impl FlareBuilder {
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
             #[cfg(feature = "http")]
-            refused: None,
+            allowed: Vec::new(),
         }
     }
 
@@ -153,22 +151,13 @@ impl FlareBuilder {
     /// the guard allows. `build` refuses what is neither.
     #[cfg(feature = "http")]
     pub fn allow(mut self, network: &str) -> Self {
-        match self.http.allowed().allow(network) {
-            Ok(guard) => self.http = self.http.guard(guard),
-            Err(invalid) => {
-                self.refused.get_or_insert(invalid);
-            }
-        }
+        self.allowed.push(network.to_owned());
         self
     }
 
     /// The handle, and the runtime that has to be run for anything to be delivered.
     pub fn build(self) -> Result<(Flare, Runtime)> {
         self.check()?;
-        #[cfg(feature = "http")]
-        if let Some(invalid) = self.refused {
-            return Err(Error::invalid("build", invalid));
-        }
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let delivery = self.transport(&clock)?;
         let (repository, queue, lease) = (
@@ -193,9 +182,12 @@ impl FlareBuilder {
 
     #[cfg(feature = "http")]
     fn transport(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Delivery>> {
+        let guard = self.http.allowed();
+        let guard = self.allowed.iter().try_fold(guard, |guard, network| guard.allow(network));
+        let http = self.http.clone().guard(guard.map_err(|it| Error::invalid("build", it))?);
         match &self.delivery {
             Some(delivery) => Ok(Arc::clone(delivery)),
-            None => Ok(Arc::new(HttpDelivery::new(self.http.clone(), Arc::clone(clock))?)),
+            None => Ok(Arc::new(HttpDelivery::new(http, Arc::clone(clock))?)),
         }
     }
 

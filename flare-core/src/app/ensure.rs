@@ -74,7 +74,7 @@ impl Flare {
             let clashes =
                 |it: &Subscription| it.spec.urls().into_iter().any(|url| urls.contains(&url));
             match listed.items.into_iter().find(clashes) {
-                Some(found) if found.spec == spec => return Ok(found),
+                Some(found) if is_same(&spec, &found.spec) => return Ok(found),
                 Some(found) => {
                     let field =
                         difference(&spec, &found.spec).unwrap_or_else(|| "endpoint".to_owned());
@@ -90,12 +90,19 @@ impl Flare {
     }
 }
 
+/// Whether one is there as it is wanted, whatever a newer version keeps with it.
+fn is_same(wanted: &SubscriptionSpec, there: &SubscriptionSpec) -> bool {
+    let there = SubscriptionSpec { kept: wanted.kept.clone(), ..there.clone() };
+    *wanted == there
+}
+
 /// The first field in which two of them differ, as a path.
 fn difference(wanted: &SubscriptionSpec, there: &SubscriptionSpec) -> Option<String> {
     if wanted.signing() != there.signing() {
         return Some("signing".to_owned());
     }
-    first_difference("", &shown(wanted)?, &shown(there)?)
+    // As they are stored, as what is shown hides credentials; of it the path alone is told.
+    first_difference("", &shown(&wanted.stored())?, &shown(&there.stored())?)
 }
 
 fn shown(value: &impl Serialize) -> Option<serde_json::Value> {

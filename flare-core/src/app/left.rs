@@ -1,9 +1,10 @@
 //! Takes the stores; gives what is still to be delivered, and to whom.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::error::Result;
-use crate::model::{Resource, SubscriptionId};
+use crate::model::{RecordName, Resource, SubscriptionId};
 use crate::pipeline::context::Context;
 use crate::port::Page;
 
@@ -11,6 +12,8 @@ use crate::port::Page;
 const PAGE: u32 = 100;
 /// Subscriptions that are asked one by one what is pending, at most.
 const MOST: usize = 10_000;
+/// How long that may take.
+const READING: Duration = Duration::from_secs(5);
 
 /// What is left to deliver: it is in the stores, for the next runtime on them. Stores in memory end
 /// with the process, and so does what is left in them.
@@ -21,7 +24,7 @@ pub struct Left {
     pub spreading: u64,
     /// Notifications that are pending.
     pub pending: u64,
-    /// How many of them are for whom; at most the first ten thousand subscriptions are asked.
+    /// How many of them are for whom; at most ten thousand subscriptions are asked, and for some seconds.
     pub subscriptions: Vec<(SubscriptionId, u64)>,
 }
 
@@ -39,23 +42,33 @@ impl Left {
         Ok(Self { spreading, pending, subscriptions: Vec::new() })
     }
 
-    /// Also for whom.
+    /// Also for whom, as far as that can be asked in a few seconds.
     pub(super) async fn read(context: &Context) -> Result<Self> {
         let mut left = Self::counted(context).await?;
-        let (mut found, mut asked, mut page) = (0, 0, Page::new(PAGE, 0));
-        while found < left.pending && asked < MOST {
+        tokio::select! {
+            biased;
+            read = left.read_resources(context) => read?,
+            () = context.sleep(READING) => {}
+        }
+        Ok(left)
+    }
+
+    async fn read_resources(&mut self, context: &Context) -> Result<()> {
+        let (mut asked, mut page) = (0, Page::new(PAGE, 0));
+        while self.named() < self.pending && asked < MOST {
             let resources = context.repository.list_resources(page).await?;
             if resources.items.is_empty() && resources.unreadable.is_empty() {
                 break;
             }
             page = after(page, resources.items.len() + resources.unreadable.len());
             for resource in &resources.items {
-                if found < left.pending && asked < MOST {
-                    found += left.read_resource(context, resource, &mut asked).await?;
+                asked += 1;
+                if self.named() < self.pending && asked < MOST {
+                    self.read_resource(context, resource, &mut asked).await?;
                 }
             }
         }
-        Ok(left)
+        Ok(())
     }
 
     async fn read_resource(
@@ -63,23 +76,32 @@ impl Left {
         context: &Context,
         resource: &Resource,
         asked: &mut usize,
-    ) -> Result<u64> {
-        let (mut found, mut page) = (0, Page::new(PAGE, 0));
+    ) -> Result<()> {
+        let mut page = Page::new(PAGE, 0);
         loop {
             let listed = context.repository.list_subscriptions(resource.id, page).await?;
             if listed.items.is_empty() && listed.unreadable.is_empty() || *asked >= MOST {
-                return Ok(found);
+                return Ok(());
             }
             page = after(page, listed.items.len() + listed.unreadable.len());
-            for subscription in listed.items {
+            // What waits for one that cannot be read can be counted all the same.
+            let unreadable = listed.unreadable.iter().filter_map(|it| match it.record {
+                RecordName::Subscription(id) => Some(id),
+                _ => None,
+            });
+            for id in listed.items.iter().map(|it| it.id).chain(unreadable) {
                 *asked += 1;
-                let pending = context.repository.count_pending(Some(subscription.id)).await?.count;
+                let pending = context.repository.count_pending(Some(id)).await?.count;
                 if pending > 0 {
-                    self.subscriptions.push((subscription.id, pending));
-                    found += pending;
+                    self.subscriptions.push((id, pending));
                 }
             }
         }
+    }
+
+    /// How many of the notifications it is known whom they are for.
+    fn named(&self) -> u64 {
+        self.subscriptions.iter().map(|(_, pending)| pending).sum()
     }
 }
 

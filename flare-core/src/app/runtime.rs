@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::left::Left;
 use super::scripted::{Script, follow};
+use super::settled::others_work;
 use super::sharing::share_slots;
 use crate::cluster::{ClusterHandle, ClusterMember};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +25,7 @@ use crate::pipeline::stage::chain;
 use crate::pipeline::stop::{Stop, Stopper, stop};
 
 /// Beyond the lanes' own limit: what the other loops may take to end.
-const MARGIN: Duration = Duration::from_secs(5);
+pub(super) const MARGIN: Duration = Duration::from_secs(5);
 /// How long is waited for what is left to be counted.
 const COUNTING: Duration = Duration::from_secs(1);
 
@@ -98,6 +99,12 @@ impl Runtime {
     /// looked at. See [`spawn`](Self::spawn) for a runtime in a task of its own.
     pub async fn run<T>(self, shutdown: impl Future<Output = T> + Send) -> Result<()> {
         self.start().work_until(Box::pin(async { drop(shutdown.await) })).await
+    }
+
+    /// Says that it is not needed: another process works on the same stores, and this one only takes
+    /// documents. Dropped without that, the log has a warning.
+    pub fn unused(mut self) {
+        self.began = true;
     }
 
     pub(super) fn context(&self) -> Arc<Context> {
@@ -233,6 +240,9 @@ async fn say_what_is_left(context: &Context) {
     };
     match counted {
         Some(Ok(left)) if left.is_nothing() => info!("flare is drained, and nothing is left"),
+        Some(Ok(Left { spreading, pending, .. })) if others_work(context).await => {
+            info!(spreading, pending, "flare is drained; others go on with what is left");
+        }
         Some(Ok(Left { spreading, pending, .. })) => warn!(
             spreading,
             pending, "flare is drained; what is left waits for the next runtime on these stores"

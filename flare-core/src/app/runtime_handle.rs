@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tracing::warn;
 
 use super::left::Left;
-use super::runtime::Runtime;
+use super::runtime::{MARGIN, Runtime};
 use super::settled::settled;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::context::Context;
@@ -43,7 +43,34 @@ use crate::pipeline::context::Context;
 pub struct RuntimeHandle {
     context: Arc<Context>,
     stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<()>>,
+    work: Work,
+}
+
+/// A task, or what it ended with: it can be asked only once.
+#[derive(Debug)]
+enum Work {
+    Running(JoinHandle<Result<()>>),
+    Ended(Result<()>),
+}
+
+impl Work {
+    /// Waits for its end; gives the same however often it is asked.
+    async fn ended(&mut self) -> Result<()> {
+        if let Self::Running(task) = self {
+            let ended = task.await;
+            *self = Self::Ended(ended.unwrap_or_else(|ended| Err(died(ended))));
+        }
+        match self {
+            Self::Running(_) => Ok(()),
+            Self::Ended(outcome) => outcome.clone(),
+        }
+    }
+
+    fn abort(&self) {
+        if let Self::Running(task) = self {
+            task.abort();
+        }
+    }
 }
 
 impl Runtime {
@@ -57,58 +84,68 @@ impl Runtime {
                 std::future::pending::<()>().await;
             }
         };
-        RuntimeHandle { context, stop, task: tokio::spawn(self.run(shutdown)) }
+        let work = Work::Running(tokio::spawn(self.run(shutdown)));
+        RuntimeHandle { context, stop, work }
     }
 }
 
 impl RuntimeHandle {
     /// Whether it is still at work.
     pub fn is_running(&self) -> bool {
-        !self.task.is_finished()
+        matches!(&self.work, Work::Running(task) if !task.is_finished())
     }
 
     /// Waits for a failure that ends the runtime, which is a fault of Flare's: for ever, usually. For
     /// a `select!` beside the host's own work.
     pub async fn failed(&mut self) -> Error {
-        match (&mut self.task).await {
-            Ok(Err(error)) => error,
-            Ok(Ok(())) => Error::new(ErrorKind::Internal, "run").detail("it ended by itself"),
-            Err(ended) => died(ended),
-        }
+        let ended = self.work.ended().await;
+        ended.err().unwrap_or_else(|| {
+            Error::new(ErrorKind::Internal, "run").detail("the runtime ended by itself")
+        })
     }
 
     /// Takes no more work, finishes what is in flight, gives its lanes back; tells what is left to
     /// deliver, for the next runtime on these stores. What is in flight after `limit`, or after the
     /// [drain limit](crate::pipeline::Settings::drain_limit) if that is shorter, is dropped, and
-    /// may be sent again.
-    pub async fn drain(self, limit: Duration) -> Result<Left> {
-        let Self { context, stop, mut task, .. } = self;
-        // It has ended by itself, and the task says why.
-        let _ = stop.send(());
-        tokio::select! {
+    /// may be sent again. What else there is to end, and to count, has some seconds more.
+    ///
+    /// In a cluster others take its slots over first, which has the cluster's own limit: one that is
+    /// given less time here is dropped, and its slots follow when its lease has lapsed.
+    pub async fn drain(mut self, limit: Duration) -> Result<Left> {
+        self.context.limit_drain(limit);
+        // If it has ended by itself, it says why.
+        let _ = self.stop.send(());
+        let ended = tokio::select! {
             biased;
-            ended = &mut task => ended.map_err(died)??,
-            () = context.sleep(limit) => {
+            ended = self.work.ended() => ended,
+            () = self.context.sleep(limit.saturating_add(MARGIN)) => {
                 warn!(?limit, "flare did not drain in time");
-                task.abort();
-                // Its end is awaited, whatever it was at.
-                let _ = task.await;
+                self.work.abort();
+                // Whatever it was at: it was told to drop it.
+                drop(self.work.ended().await);
+                Ok(())
             }
-        }
-        Left::read(&context).await
+        };
+        ended?;
+        Left::read(&self.context).await.map_err(|error| error.during("drain"))
     }
 
     /// Waits until every client has the newest version of everything, but no longer than `limit`,
     /// and drains then; tells what is left, if there was not time enough.
-    pub async fn settle_and_drain(self, limit: Duration) -> Result<Left> {
-        let give_up_at = self.context.clock.monotonic() + limit;
-        match settled(&self.context, limit).await {
-            Err(error) if error.kind() != ErrorKind::Timeout => return Err(error),
-            _ => {}
+    pub async fn settle_and_drain(mut self, limit: Duration) -> Result<Left> {
+        let context = Arc::clone(&self.context);
+        let give_up_at = context.clock.monotonic().saturating_add(limit);
+        let settled = tokio::select! {
+            biased;
+            ended = self.work.ended() => ended,
+            settled = settled(&context, limit) => settled,
+        };
+        let rest = give_up_at.saturating_sub(context.clock.monotonic());
+        let left = self.drain(rest.max(context.settings.drain_limit.min(limit))).await;
+        match settled {
+            Err(error) if error.kind() != ErrorKind::Timeout => Err(error),
+            _ => left,
         }
-        let rest = give_up_at.saturating_sub(self.context.clock.monotonic());
-        let least = self.context.settings.drain_limit.min(limit);
-        self.drain(rest.max(least)).await
     }
 }
 

@@ -10,6 +10,8 @@ use crate::pipeline::ownership;
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long the coordination store is waited for.
+const ASKING: Duration = Duration::from_secs(1);
 
 /// Waits until everything is delivered and counted, but no longer than `limit`.
 pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
@@ -39,14 +41,23 @@ pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
 
 /// Whether it is certain that no runtime works on these stores.
 async fn nobody_works(context: &Context) -> bool {
-    if context.progress.is_running() {
-        return false;
-    }
-    for keys in [ownership::KEY, NODES] {
-        match context.lease.list(keys).await {
-            Ok(found) if found.entries.is_empty() => {}
-            _ => return false,
+    !context.progress.is_running() && !others_work(context).await
+}
+
+/// Whether runtimes other than this one may work on these stores: also where nobody answers that.
+pub(super) async fn others_work(context: &Context) -> bool {
+    let asking = async {
+        for keys in [ownership::KEY, NODES] {
+            match context.lease.list(keys).await {
+                Ok(found) if found.entries.is_empty() => {}
+                _ => return true,
+            }
         }
+        false
+    };
+    tokio::select! {
+        biased;
+        others = asking => others,
+        () = context.sleep(ASKING) => true,
     }
-    true
 }

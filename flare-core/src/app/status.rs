@@ -104,7 +104,11 @@ fn report(
     let failed = lanes.iter().filter(|state| state.last_error.is_some());
     let failed = failed.max_by_key(|state| state.last_error_at);
     let health = |state: &LaneState| Health::recall(state.clone(), standing.resumed_at);
-    let failures = |state: &LaneState| health(state).state().consecutive_failures;
+    // What was stored before all kinds were counted knows of some only.
+    let failures = |state: &LaneState| {
+        let health = health(state);
+        health.state().consecutive_failures.max(health.state().failures_in_a_row)
+    };
     SubscriptionReport {
         status: standing.status,
         reason: standing.reason.clone(),

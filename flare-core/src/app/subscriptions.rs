@@ -186,6 +186,10 @@ impl Flare {
                     .field("status")
                     .detail(detail));
             }
+            if current.status == SubscriptionStatus::Preparing {
+                // Nothing can be waiting for it yet.
+                return Ok(current);
+            }
             match self.activate(OPERATION, &current).await? {
                 Swapped::Done(tried) => return Ok(tried),
                 Swapped::Conflict(newer) => current = newer,

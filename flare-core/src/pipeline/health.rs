@@ -30,13 +30,20 @@ pub(crate) enum Sign {
 impl Health {
     /// Goes on from what was stored. What was wrong before the last resumption counts no more:
     /// somebody says that it is mended.
-    pub(crate) fn recall(mut state: LaneState, resumed_at: Option<Timestamp>) -> Self {
-        if resumed_at.is_some_and(|resumed| state.updated_at <= resumed) {
-            state.failures_in_a_row = 0;
-            state.consecutive_failures = 0;
-            state.failing_since = None;
+    pub(crate) fn recall(state: LaneState, resumed_at: Option<Timestamp>) -> Self {
+        let forgiven = resumed_at.is_some_and(|resumed| state.updated_at <= resumed);
+        let mut health = Self(state);
+        if forgiven {
+            health.forgive();
         }
-        Self(state)
+        health
+    }
+
+    /// Forgets what was wrong.
+    pub(crate) fn forgive(&mut self) {
+        let state = &mut self.0;
+        (state.failures_in_a_row, state.consecutive_failures) = (0, 0);
+        state.failing_since = None;
     }
 
     /// What is to be stored.

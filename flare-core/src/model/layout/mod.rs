@@ -15,7 +15,7 @@ use super::Invalid;
 use element::{Chunk, Element};
 
 /// Words that stand in dates and are no elements.
-const WORDS: [&str; 8] = ["T", "Z", "UTC", "GMT", "at", "of", "de", "th"];
+const WORDS: [&str; 11] = ["T", "Z", "UTC", "GMT", "at", "of", "de", "th", "h", "m", "s"];
 
 /// A layout of Go's `time` package, compiled once and used many times.
 ///

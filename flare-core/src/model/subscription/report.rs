@@ -46,7 +46,8 @@ pub struct SubscriptionReport {
     /// Whether the client is taken for down: it is sent one request at a time, now and then, until it
     /// answers one.
     pub probing: bool,
-    /// How many attempts have failed since one last succeeded.
+    /// How many attempts have failed since one last succeeded or was refused, or somebody resumed it; of
+    /// its lanes, the one that has most.
     pub consecutive_failures: u32,
     /// When something is sent next, if anything is to be.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "timestamp::as_text_if_any")]

@@ -23,6 +23,8 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Ledger {
     health: Health,
     counters: Arc<Counters>,
+    /// It was said that the client is down, and not yet that it is back.
+    down: bool,
     /// Something is not stored yet.
     changed: Option<Unsaved>,
     /// And is not to wait for its turn.
@@ -34,8 +36,8 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(health: Health, counters: Arc<Counters>) -> Self {
-        let turn = Timestamp::EPOCH;
-        Self { health, counters, changed: None, urgent: false, turn, storing: None }
+        let (down, turn) = (health.is_probing(), Timestamp::EPOCH);
+        Self { health, counters, down, changed: None, urgent: false, turn, storing: None }
     }
 
     pub(super) fn health(&self) -> &Health {
@@ -49,14 +51,17 @@ impl Ledger {
         self.touch();
         // A successor goes on probing, or has no need to begin.
         self.urgent |= before != self.health.is_probing();
-        match (before, self.health.is_probing()) {
-            (false, true) => warn!(
+        if self.health.is_probing() && !self.down {
+            self.down = true;
+            let failures = self.health.state().consecutive_failures;
+            warn!(
                 error = error.unwrap_or_default(),
-                failures = self.health.state().consecutive_failures,
+                failures,
                 "the client is down: it is tried by one request at a time until it answers"
-            ),
-            (true, false) => info!("the client is back"),
-            _ => {}
+            );
+        } else if self.down && matches!(sign, Sign::Accepted | Sign::Refused) {
+            self.down = false;
+            info!("the client is back");
         }
     }
 
@@ -89,9 +94,9 @@ impl Ledger {
         self.touch();
     }
 
-    /// Notes that the subscription was resumed.
-    pub(super) fn resumed(&mut self, at: Option<Timestamp>) {
-        self.health = Health::recall(self.health.state().clone(), at);
+    /// Notes that somebody says it is mended, whatever was noted since.
+    pub(super) fn resumed(&mut self) {
+        self.health.forgive();
         self.touch();
     }
 

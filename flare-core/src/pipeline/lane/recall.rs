@@ -92,6 +92,7 @@ fn heritage(lane: LaneId, lanes: u16, states: &[LaneState]) -> LaneState {
     let worst = former().max_by_key(|state| (state.failures_in_a_row, state.last_error_at));
     let Some(worst) = worst else { return heir };
     heir.failures_in_a_row = worst.failures_in_a_row;
+    heir.consecutive_failures = worst.consecutive_failures;
     (heir.last_error_at, heir.last_error) = (worst.last_error_at, worst.last_error.clone());
     heir.released_at = former().filter_map(|state| state.released_at).max();
     // Others may have got through.

@@ -181,7 +181,7 @@ impl Lanes {
 
     /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
     fn drain(&mut self, slots: &Slots, until: Option<Duration>, done: oneshot::Sender<()>) {
-        let limit = self.context.settings.drain_limit;
+        let limit = self.context.drain_limit();
         let left = until.map(|until| until.saturating_sub(self.context.clock.monotonic()));
         let until = self.context.now() + left.map_or(limit, |left| left.min(limit));
         let done = Arc::new(done);

@@ -344,7 +344,7 @@ impl Courier {
             return;
         }
         if subscription.resumed_at > self.lane.subscription.resumed_at {
-            self.ledger.resumed(subscription.resumed_at);
+            self.ledger.resumed();
         }
         self.lane.subscription = subscription;
         self.set_pace();
