@@ -134,6 +134,39 @@ async fn a_row_that_a_late_spread_makes_anew_never_wants_a_document_that_is_gone
 }
 
 #[tokio::test]
+async fn a_row_that_a_late_spread_makes_after_its_tombstone_is_forgotten_too() {
+    let mut world = World::new(brief());
+    world.start();
+    let resource = world.users().await;
+    let subscription = world.subscribe(&resource, "a").await;
+    world.put(1, 5).await;
+    world.settled().await;
+    world.delete(1).await;
+    world.until("it is forgotten", async || !known(&world, &resource, 1).await).await;
+    let row = async || world.row(subscription.id, 1).await;
+    assert_eq!(row().await, None);
+    let told = world.delivery.total();
+
+    // A task that stood still inside its write.
+    let late = Spread {
+        subscription: subscription.id,
+        generation: subscription.generation,
+        document: DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap()),
+        wanted: Version::live(5.into()),
+    };
+    world.memory.repository().spread_rows(vec![late]).await.unwrap();
+    world.pass(MINUTE / 2).await;
+    assert!(row().await.is_some(), "a store may be behind for as long as a task lives");
+    world.until("the row is forgotten", async || row().await.is_none()).await;
+    assert_eq!(world.delivery.total(), told, "there is nothing to tell");
+
+    assert_eq!(world.put(1, 3).await, DocumentChange::Created, "whatever its revision");
+    world.settled().await;
+    assert_eq!(world.delivery.total(), told + 1);
+    assert_eq!(world.delivery.requests().pop().unwrap().request.action.as_str(), "create");
+}
+
+#[tokio::test]
 async fn a_dead_letter_is_dropped_after_its_retention_and_stays_given_up() {
     let mut world = World::new(brief());
     world.start();

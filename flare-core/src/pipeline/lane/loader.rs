@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Lane;
 use super::content::Reserved;
+use super::{Lane, orphans};
 use crate::error::Result;
 use crate::model::{
     BucketRange, Document, DocumentKey, DocumentUrl, Row, RowEffect, Subscription, Timestamp,
@@ -70,7 +70,7 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     load.more |= documents.len() < due.len();
     let generation = lane.subscription.generation;
     let mut reread = due.iter().any(|row| row.generation > generation);
-    let mut unreadable = Vec::new();
+    let (mut unreadable, mut orphans) = (Vec::new(), Vec::new());
     for (row, document) in due.into_iter().zip(documents) {
         let Ok(document) = document else {
             unreadable.push(row);
@@ -87,11 +87,13 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
                 let expired = Document::new(row.document.clone(), row.wanted, row.since);
                 load.due.push((row, expired));
             }
+            None if orphans::is_orphan(&lane, &row, now) => orphans.push(row),
             // What we want must be there: our own store is behind, which costs no attempt.
             _ => load.behind = true,
         }
     }
     put_off(&lane, unreadable).await?;
+    orphans::forget(&lane, orphans).await?;
     if reread {
         let subscription = repository.subscription(lane.id.subscription).await;
         // One that cannot be read any more is as good as gone: nothing is sent for it.

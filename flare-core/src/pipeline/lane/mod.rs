@@ -9,6 +9,7 @@ mod group;
 mod hold;
 mod ledger;
 mod loader;
+mod orphans;
 mod pace;
 mod place;
 mod pool;
