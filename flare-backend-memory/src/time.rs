@@ -2,35 +2,33 @@
 //! nobody can set.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use flare_core::model::Timestamp;
 use flare_core::port::Clock;
 
+/// What the clock showed when the store was made, and counted on from there: a store in memory is as old
+/// as its process, whatever becomes of the wall clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreTime {
     clock: Arc<dyn Clock>,
-    latest: Arc<AtomicI64>,
+    began: (Timestamp, Duration),
 }
 
 impl StoreTime {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, latest: Arc::new(AtomicI64::new(i64::MIN)) }
+        let began = (clock.now(), clock.monotonic());
+        Self { clock, began }
     }
 
-    /// The clock's time, or the latest it ever gave if it was set back.
     pub(crate) fn now(&self) -> Timestamp {
-        let now = self.clock.now().unix_nanos();
-        let latest = self.latest.fetch_max(now, Ordering::Relaxed);
-        Timestamp::from_unix_nanos(now.max(latest))
+        let (wall, monotonic) = self.began;
+        wall + self.clock.monotonic().saturating_sub(monotonic)
     }
 
     /// Waits for store time to reach `deadline`.
     pub(crate) async fn sleep_until(&self, deadline: Timestamp) {
-        if self.now() < deadline {
-            self.clock.sleep_until(deadline).await;
-        }
+        self.clock.sleep(deadline - self.now()).await;
     }
 
     /// Time since some fixed start.

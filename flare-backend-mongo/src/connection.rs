@@ -80,8 +80,7 @@ impl Connection {
             poll_every: config.poll_every,
             bulk: false,
         };
-        let hello =
-            connection.run("connect", connection.database.run_command(doc! { "hello": 1 })).await?;
+        let hello = connection.hello("connect").await?;
         let wire = hello.get_i32("maxWireVersion").unwrap_or(0);
         if wire < WIRE_6_0 {
             let detail = format!("the server is older than MongoDB 6.0 (wire version {wire})");
@@ -91,6 +90,11 @@ impl Connection {
         }
         connection.bulk = wire >= WIRE_8_0 && !config.single_writes;
         Ok(connection)
+    }
+
+    /// What the server says of itself, and of the time.
+    pub(crate) async fn hello(&self, operation: &'static str) -> Result<Document> {
+        self.run(operation, self.database.run_command(doc! { "hello": 1 })).await
     }
 
     /// Makes one call, within the time a call may take.

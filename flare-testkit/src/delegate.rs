@@ -125,6 +125,7 @@ macro_rules! delegate_stores {
             delegate_store! {
                 $wrapper: RowStore
                 one {
+                    fn store_time() -> Timestamp;
                     fn next_epoch() -> EpochGrant;
                     fn count_pending(subscription: Option<SubscriptionId>) -> Pending;
                     fn rows_of(documents: Vec<DocumentKey>, after: Option<RowKey>, limit: usize)

@@ -89,6 +89,10 @@ impl Rows {
 
 #[async_trait]
 impl RowStore for MemoryRepository {
+    async fn store_time(&self) -> Result<Timestamp> {
+        Ok(self.time.now())
+    }
+
     async fn next_epoch(&self) -> Result<EpochGrant> {
         let epoch = Epoch::new(self.rows.epochs.fetch_add(1, Ordering::SeqCst) + 1);
         Ok(EpochGrant { epoch, at: self.time.now() })

@@ -62,7 +62,7 @@ impl Flare {
     pub async fn create_resource(&self, new: NewResource) -> Result<Resource> {
         let (endpoint, change) =
             new.check().map_err(|invalid| Error::invalid("create_resource", invalid))?;
-        let now = self.context().now();
+        let now = self.context().time().await?;
         let id = self.context().ids.next(now).into();
         let resource = Resource::new(id, endpoint, change, now);
         let inserted = self.context().repository.insert_resource(resource.clone()).await;

@@ -48,13 +48,13 @@ impl Flare {
         let registered = self.member().and_then(ClusterHandle::node);
         NodeReport {
             id: registered.unwrap_or(context.node),
-            started_at: context.started_at,
+            started_at: context.started_at(),
             now: context.now(),
             running: context.progress.is_running(),
             standing: self.member().map(ClusterHandle::standing),
             lanes: context.progress.lanes(),
             slots: context.slots,
-            loops: context.progress.loops(),
+            loops: context.loops(),
             unreadable: context.unreadable_records(),
         }
     }

@@ -23,6 +23,7 @@ use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::reconcile::reconcile;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::{Stop, Stopper, stop};
+use crate::pipeline::store_clock::keep_time;
 
 /// Beyond the lanes' own limit: what the other loops may take to end.
 pub(super) const MARGIN: Duration = Duration::from_secs(5);
@@ -158,7 +159,8 @@ impl Runtime {
         self.began = true;
         let mut loops = self.start_loops(part, &stop);
         loops.spawn(lanes.run(ownership));
-        loops.spawn(own);
+        loops.spawn(keep_time(Arc::clone(&self.context), stop.clone()));
+        loops.spawn(once_time_is_known(Arc::clone(&self.context), stop, own));
         let running = Running::new(Arc::clone(&self.context));
         Working { context: self.context(), loops, stopper, drain_limit, _running: running }
     }
@@ -181,6 +183,16 @@ impl Runtime {
         }
         loops.spawn(reconcile(context(), stop.clone()));
         loops.spawn(jobs::run(context(), stop.clone()));
+    }
+}
+
+/// Takes part in sharing slots as soon as the store has said what time it is: by that all that is stored
+/// is due. Whoever cannot ask it could not work a lane either.
+async fn once_time_is_known(context: Arc<Context>, mut stop: Stop, own: BoxFuture<'static, ()>) {
+    tokio::select! {
+        biased;
+        () = stop.requested() => {}
+        () = context.store_clock.known() => own.await,
     }
 }
 

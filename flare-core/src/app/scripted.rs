@@ -12,7 +12,6 @@ use crate::pipeline::context::Context;
 use crate::pipeline::ownership::OwnershipChange;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::Stop;
-use crate::pipeline::store_time::draw;
 use crate::pipeline::term::{Term, Trust};
 
 /// What happens to the slots of a runtime.
@@ -60,7 +59,7 @@ pub(super) async fn follow(
 }
 
 async fn grant(context: &Context, slots: Vec<u32>) -> Result<OwnershipChange> {
-    let drawn = draw(context).await?;
+    let drawn = context.repository.next_epoch().await?;
     let trust = Arc::new(Trust::until(Duration::MAX));
     Ok(OwnershipChange::Granted(Term::drawn(slots.into_iter().collect(), drawn, trust)))
 }

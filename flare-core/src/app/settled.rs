@@ -15,7 +15,7 @@ const ASKING: Duration = Duration::from_secs(1);
 
 /// Waits until everything is delivered and counted, but no longer than `limit`.
 pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
-    let give_up_at = context.now() + limit;
+    let began = context.clock.monotonic();
     loop {
         let left = Left::counted(context).await?;
         if left.is_nothing() {
@@ -24,7 +24,7 @@ pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
             }
             context.counters.ask();
         }
-        if context.now() >= give_up_at {
+        if context.clock.monotonic().saturating_sub(began) >= limit {
             if left.is_nothing() {
                 // All but counters, which a store that fails now may keep waiting for long.
                 return Ok(());

@@ -31,7 +31,8 @@ impl Flare {
             context.queue_of(LaneId::new(subscription.id, 0), context.slot_of(&subscription));
         let counted = Counted { spreading, pending, dead_letters };
         let standing = Standing::of(&subscription);
-        let mut report = report(&standing, &counted, &lanes, queue.to_string(), context.now());
+        let mut report =
+            report(&standing, &counted, &lanes, queue.to_string(), context.time().await?);
         // Whoever works the slot now may not have stored anything of the lane yet.
         if let Some(cluster) = self.cluster_seen().await {
             let worker = cluster.worker(context.slot_of(&subscription));
@@ -60,7 +61,7 @@ impl Flare {
         let status = SubscriptionStatus::Unreadable;
         let reason = Some(unreadable.why.to_string());
         let standing = Standing { status, reason, shards: 0, resumed_at: None };
-        Ok(report(&standing, &counted, &lanes, queue.to_string(), context.now()))
+        Ok(report(&standing, &counted, &lanes, queue.to_string(), context.time().await?))
     }
 }
 

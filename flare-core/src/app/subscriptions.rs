@@ -36,7 +36,7 @@ impl Flare {
         self.check(&spec, &parent).map_err(invalid)?;
 
         let context = self.context();
-        let now = context.now();
+        let now = context.time().await?;
         let new = Subscription::new(context.ids.next(now).into(), parent.id, spec, now);
         let limit = context.settings.partition_limit;
         let stored = context.repository.insert_subscription(new, limit).await;
@@ -200,10 +200,9 @@ impl Flare {
     /// Makes everything due, and forgets how the client was.
     async fn activate(&self, operation: &'static str, current: &Subscription) -> Result<Swapped> {
         self.expedite(current.id).await?;
-        // By the store's clock, as everything is that it is compared with; and never at the time
-        // of the resumption before, from which lanes have to tell it.
+        // Never at the time of the resumption before, from which lanes have to tell it.
         let before = current.resumed_at.map(|at| at + Duration::from_nanos(1));
-        let now = self.context().repository.next_epoch().await?.at;
+        let now = self.context().repository.store_time().await?;
         let mut resumed = current.clone();
         resumed.status = SubscriptionStatus::Active;
         resumed.reason = None;
@@ -226,7 +225,7 @@ impl Flare {
         mut replacement: Subscription,
     ) -> Result<Swapped> {
         let context = self.context();
-        replacement.updated_at = context.now();
+        replacement.updated_at = context.time().await?;
         let replaced =
             context.repository.replace_subscription(current.generation, replacement).await;
         match replaced.map_err(|error| error.during(operation))? {

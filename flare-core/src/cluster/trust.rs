@@ -46,11 +46,6 @@ impl Trust {
         !self.left(slot, clock).is_zero()
     }
 
-    /// Whether both are of the same registration.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// How many slots there are.
     pub(crate) fn slots(&self) -> usize {
         self.0.slots.len()
@@ -118,27 +113,8 @@ fn span(end: u64, clock: &dyn Clock) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Timestamp;
     use crate::port::LeaseId;
-
-    /// A clock that shows what it was made with.
-    #[derive(Debug)]
-    struct At(u64);
-
-    #[async_trait::async_trait]
-    impl Clock for At {
-        fn now(&self) -> Timestamp {
-            Timestamp::EPOCH
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::from_secs(self.0)
-        }
-
-        async fn sleep_until(&self, _: Timestamp) {}
-
-        async fn sleep(&self, _: Duration) {}
-    }
+    use crate::port::clock::At;
 
     fn trust() -> (Trust, LeaseGrant) {
         let grant = LeaseGrant::new(LeaseId::new(1), Duration::from_secs(20));
@@ -148,33 +124,33 @@ mod tests {
     #[test]
     fn a_slot_is_trusted_once_open_and_for_three_quarters_of_the_lease() {
         let (trust, _) = trust();
-        assert!(!trust.is_trusted(1, &At(100)));
+        assert!(!trust.is_trusted(1, &At::second(100)));
         trust.open(1);
-        assert!(trust.is_trusted(1, &At(114)) && !trust.is_trusted(1, &At(115)));
+        assert!(trust.is_trusted(1, &At::second(114)) && !trust.is_trusted(1, &At::second(115)));
         trust.open(1);
-        assert!(!trust.is_trusted(1, &At(114)), "once it was seen to have ended it has");
+        assert!(!trust.is_trusted(1, &At::second(114)), "once it was seen to have ended it has");
     }
 
     #[test]
     fn a_slot_is_trusted_while_it_is_the_node_s() {
         let (trust, _) = trust();
         trust.open(1);
-        assert!(!trust.is_trusted(0, &At(101)) && !trust.is_trusted(9, &At(101)));
+        assert!(!trust.is_trusted(0, &At::second(101)) && !trust.is_trusted(9, &At::second(101)));
         trust.limit(1, Duration::from_secs(105));
-        assert!(trust.is_trusted(1, &At(104)) && !trust.is_trusted(1, &At(105)));
+        assert!(trust.is_trusted(1, &At::second(104)) && !trust.is_trusted(1, &At::second(105)));
         trust.close(1);
-        assert!(!trust.is_trusted(1, &At(101)));
+        assert!(!trust.is_trusted(1, &At::second(101)));
     }
 
     #[test]
     fn what_ended_is_not_prolonged() {
         let (trust, grant) = trust();
         trust.open(0);
-        assert!(trust.prolong(&grant, Duration::from_secs(110), &At(112)));
-        assert!(trust.is_trusted(0, &At(124)));
-        assert!(!trust.prolong(&grant, Duration::from_secs(124), &At(125)), "too late");
+        assert!(trust.prolong(&grant, Duration::from_secs(110), &At::second(112)));
+        assert!(trust.is_trusted(0, &At::second(124)));
+        assert!(!trust.prolong(&grant, Duration::from_secs(124), &At::second(125)), "too late");
         trust.end();
-        assert!(!trust.prolong(&grant, Duration::from_secs(112), &At(113)));
-        assert!(!trust.is_trusted(0, &At(113)));
+        assert!(!trust.prolong(&grant, Duration::from_secs(112), &At::second(113)));
+        assert!(!trust.is_trusted(0, &At::second(113)));
     }
 }

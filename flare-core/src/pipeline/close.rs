@@ -26,10 +26,8 @@ pub(crate) enum Closed {
 
 /// Deletes a resource that was read as active or deleting.
 pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Closed> {
-    let ask = || {
-        let subject = resource.id.to_string();
-        jobs::ask(context, JobKind::RemoveResource, subject, context.now() + PATIENCE)
-    };
+    let due = context.time().await? + PATIENCE;
+    let ask = || jobs::ask(context, JobKind::RemoveResource, resource.id.to_string(), due);
     // Before the mark: should we die, the job concludes what we began.
     let fresh = ask().await?;
     if resource.state == ResourceState::Active {
@@ -47,7 +45,7 @@ pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Clos
 
 /// Deletes a resource that cannot be read, and so may be active or deleting.
 pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Result<Closed> {
-    let due = context.now() + PATIENCE;
+    let due = context.time().await? + PATIENCE;
     jobs::ask(context, JobKind::RemoveResource, id.to_string(), due).await?;
     let (from, to) = (ResourceState::Active, ResourceState::Deleting);
     // Whoever marked it before may have died: concluding it is then ours.

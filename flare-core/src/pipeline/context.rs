@@ -11,10 +11,12 @@ use super::counters::Counters;
 use super::event::Events;
 use super::herald::Herald;
 use super::lane::{ContentBudget, Places};
-use super::progress::{Progress, Pulse};
+use super::progress::{LoopReport, Progress, Pulse};
 use super::restore::Restorer;
 use super::settings::Settings;
+use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
+use crate::error::Result;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
 
@@ -25,12 +27,12 @@ pub(crate) struct Context {
     pub(crate) lease: Arc<dyn Lease>,
     pub(crate) delivery: Arc<dyn Delivery>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store_clock: Arc<StoreClock>,
     pub(crate) settings: Settings,
     pub(crate) events: Events,
     pub(crate) ids: IdSource,
     /// What this node is known by, fresh for every start.
     pub(crate) node: NodeId,
-    pub(crate) started_at: Timestamp,
     pub(crate) progress: Progress,
     /// What lanes have counted and not stored yet.
     pub(crate) counters: Arc<Counters>,
@@ -49,6 +51,8 @@ pub(crate) struct Context {
     drain_within: AtomicU64,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
+    /// When it was built, by the monotonic clock.
+    started: Duration,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -63,22 +67,22 @@ impl Context {
         settings: Settings,
         seed: u64,
     ) -> Self {
-        let (ids, started_at) = (IdSource::seeded(seed), clock.now());
-        let node = ids.next(started_at).into();
+        let ids = IdSource::seeded(seed);
+        let node = ids.next(clock.now()).into();
         let slots = settings.slots.unwrap_or_else(|| queue.facts().slots).max(1);
         Self {
             repository,
             queue,
             lease,
             delivery,
-            clock,
+            store_clock: Arc::new(StoreClock::new(Arc::clone(&clock))),
             places: Places::new(&settings),
             content: ContentBudget::new(settings.content_limit),
             settings,
             events: Events::new(),
             ids,
             node,
-            started_at,
+            started: clock.monotonic(),
             progress: Progress::default(),
             counters: Arc::default(),
             slots,
@@ -88,6 +92,7 @@ impl Context {
             drain_within: AtomicU64::new(u64::MAX),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
+            clock,
         }
     }
 
@@ -108,8 +113,24 @@ impl Context {
         self.repository.facts().max_batch.max(1)
     }
 
+    /// The store's time, as far as it is known here.
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.store_clock.now()
+    }
+
+    /// The store's time, which is asked for if it never was: for whoever may be no part of a runtime.
+    pub(crate) async fn time(&self) -> Result<Timestamp> {
+        self.store_clock.read(&*self.repository).await
+    }
+
+    /// When this node was built.
+    pub(crate) fn started_at(&self) -> Timestamp {
+        self.now() - self.clock.monotonic().saturating_sub(self.started)
+    }
+
+    /// What the loops of this node do.
+    pub(crate) fn loops(&self) -> Vec<LoopReport> {
+        self.progress.loops(self.clock.monotonic(), self.now())
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {
@@ -118,7 +139,7 @@ impl Context {
 
     /// A loop's way of saying what it does.
     pub(crate) fn pulse(&self, name: &'static str) -> Pulse {
-        self.progress.pulse(name, self.now())
+        self.progress.pulse(name, &self.clock)
     }
 
     /// A number from 0 up to, but not including, 1.

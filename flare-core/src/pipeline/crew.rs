@@ -144,15 +144,15 @@ impl Worker {
                 Ok(messages) => {
                     failures = 0;
                     if !messages.is_empty() {
-                        self.pulse.works(source.context().now());
+                        self.pulse.works();
                         self.handle(messages, ear).await;
                     }
-                    self.pulse.rests(source.context().now());
+                    self.pulse.rests();
                 }
                 Err(error) => {
                     failures += 1;
                     // There may be any amount of work that it cannot see.
-                    self.pulse.works(source.context().now());
+                    self.pulse.works();
                     source.recover(&error, asked, failures, &mut self.stop).await;
                 }
             }
@@ -226,7 +226,7 @@ impl Worker {
                 return self.source.settle(settled).await;
             }
         };
-        self.pulse.advances(self.source.context().now());
+        self.pulse.advances();
         groups.retain(|resource, messages| {
             let owes = |message: &Message| owes(known.get(resource), &message.0);
             let (left, done) = std::mem::take(messages).into_iter().partition(owes);

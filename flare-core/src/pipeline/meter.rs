@@ -81,7 +81,7 @@ mod counting {
             let records = unreadable.iter().filter(|it| it.record.kind() == kind).count();
             gauge!(observe::UNREADABLE, "kind" => kind.as_str()).set(records as f64);
         }
-        for it in context.progress.loops() {
+        for it in context.loops() {
             let busy = it.working_since.map_or(Duration::ZERO, |since| now - since);
             let idle = now - it.last_progress_at;
             gauge!(observe::LOOP_IDLE, "loop" => it.name).set(idle.as_secs_f64());

@@ -54,7 +54,7 @@ pub(crate) mod slots;
 pub(crate) mod spread;
 pub(crate) mod stage;
 pub(crate) mod stop;
-pub(crate) mod store_time;
+pub(crate) mod store_clock;
 pub(crate) mod task;
 pub(crate) mod term;
 pub(crate) mod turn;

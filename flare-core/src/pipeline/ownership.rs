@@ -12,7 +12,6 @@ use super::context::Context;
 use super::slots::Slots;
 use super::stage::{chain, pause_after};
 use super::stop::Stop;
-use super::store_time::draw;
 use super::term::{Term, Trust};
 use crate::error::Result;
 use crate::port::{Expect, LeaseGrant, LeaseId, Write, Written};
@@ -109,7 +108,7 @@ async fn try_take(context: &Context, grant: &LeaseGrant, asked: Duration) -> Res
     let Written::At(_) = context.lease.write(write).await? else {
         return Ok(None);
     };
-    let drawn = draw(context).await?;
+    let drawn = context.repository.next_epoch().await?;
     let trust = Arc::new(Trust::until(trusted_until(grant, asked)));
     Ok(Some(Hold {
         term: Term::drawn((0..context.all_slots()).collect(), drawn, Arc::clone(&trust)),

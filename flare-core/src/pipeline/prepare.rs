@@ -34,7 +34,7 @@ pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<P
     let generation = stored.generation;
     let mut active = stored;
     active.status = SubscriptionStatus::Active;
-    active.updated_at = context.now();
+    active.updated_at = context.time().await?;
     Ok(match context.repository.replace_subscription(generation, active).await? {
         Replaced::Done(active) => {
             align_later(context, &active, 0).await;

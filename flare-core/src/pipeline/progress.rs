@@ -2,14 +2,15 @@
 //! that is stuck shows.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::model::Timestamp;
+use crate::port::Clock;
 
 /// Nothing is being worked on.
-const IDLE: i64 = i64::MIN;
+const IDLE: u64 = u64::MAX;
 
 /// What the loops of one runtime do.
 #[derive(Debug, Default)]
@@ -19,51 +20,59 @@ pub(crate) struct Progress {
     loops: Mutex<Vec<(&'static str, Weak<Beat>)>>,
 }
 
-/// When one loop got somewhere, and since when it has been at work without getting anywhere.
+/// When one loop got somewhere, and since when it has been at work without getting anywhere, by the
+/// monotonic clock.
 #[derive(Debug)]
 struct Beat {
-    last: AtomicI64,
-    since: AtomicI64,
+    last: AtomicU64,
+    since: AtomicU64,
 }
 
 /// One loop's way of saying what it does; what it does is forgotten when it is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Pulse(Arc<Beat>);
+pub(crate) struct Pulse {
+    beat: Arc<Beat>,
+    clock: Arc<dyn Clock>,
+}
 
 impl Pulse {
     /// It has something to do, and is at it.
-    pub(crate) fn works(&self, now: Timestamp) {
-        let now = now.unix_nanos();
+    pub(crate) fn works(&self) {
         // Whoever fails and tries again has been at it since it began.
-        let _ = self.0.since.compare_exchange(IDLE, now, Ordering::Relaxed, Ordering::Relaxed);
+        let (since, now) = (&self.beat.since, nanos(self.clock.monotonic()));
+        let _ = since.compare_exchange(IDLE, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// It got somewhere, and has more to do.
-    pub(crate) fn advances(&self, now: Timestamp) {
-        let now = now.unix_nanos();
-        self.0.last.store(now, Ordering::Relaxed);
-        self.0.since.store(now, Ordering::Relaxed);
+    pub(crate) fn advances(&self) {
+        let now = nanos(self.clock.monotonic());
+        self.beat.last.store(now, Ordering::Relaxed);
+        self.beat.since.store(now, Ordering::Relaxed);
     }
 
     /// It got somewhere, and has nothing more to do.
-    pub(crate) fn rests(&self, now: Timestamp) {
-        self.0.last.store(now.unix_nanos(), Ordering::Relaxed);
-        self.0.since.store(IDLE, Ordering::Relaxed);
+    pub(crate) fn rests(&self) {
+        self.beat.last.store(nanos(self.clock.monotonic()), Ordering::Relaxed);
+        self.beat.since.store(IDLE, Ordering::Relaxed);
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(IDLE - 1)
 }
 
 impl Progress {
     /// A loop of this name begins; several may share one.
-    pub(crate) fn pulse(&self, name: &'static str, now: Timestamp) -> Pulse {
-        let beat = Beat { last: AtomicI64::new(now.unix_nanos()), since: AtomicI64::new(IDLE) };
-        let beat = Arc::new(beat);
+    pub(crate) fn pulse(&self, name: &'static str, clock: &Arc<dyn Clock>) -> Pulse {
+        let (last, since) = (AtomicU64::new(nanos(clock.monotonic())), AtomicU64::new(IDLE));
+        let beat = Arc::new(Beat { last, since });
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         // Lanes come and go: what is gone is swept out when the list has to grow.
         if loops.len() == loops.capacity() {
             loops.retain(|(_, beat)| beat.strong_count() > 0);
         }
         loops.push((name, Arc::downgrade(&beat)));
-        Pulse(beat)
+        Pulse { beat, clock: Arc::clone(clock) }
     }
 
     pub(crate) fn set_running(&self, running: bool) {
@@ -82,15 +91,16 @@ impl Progress {
         self.lanes.load(Ordering::Relaxed)
     }
 
-    /// What the loops do, those of one name together.
-    pub(crate) fn loops(&self) -> Vec<LoopReport> {
+    /// What the loops do, those of one name together; what is `monotonic` there is `now`.
+    pub(crate) fn loops(&self, monotonic: Duration, now: Timestamp) -> Vec<LoopReport> {
+        let at = |nanos| now - monotonic.saturating_sub(Duration::from_nanos(nanos));
         let mut by_name: BTreeMap<&'static str, LoopReport> = BTreeMap::new();
         let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, beat) in loops.iter() {
             let Some(beat) = beat.upgrade() else { continue };
-            let last = Timestamp::from_unix_nanos(beat.last.load(Ordering::Relaxed));
+            let last = at(beat.last.load(Ordering::Relaxed));
             let since = beat.since.load(Ordering::Relaxed);
-            let since = (since != IDLE).then(|| Timestamp::from_unix_nanos(since));
+            let since = (since != IDLE).then(|| at(since));
             let report = by_name.entry(name).or_insert(LoopReport {
                 name,
                 last_progress_at: last,
@@ -129,6 +139,7 @@ impl LoopReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::clock::At;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_unix_seconds(seconds)
@@ -136,34 +147,47 @@ mod tests {
 
     #[test]
     fn a_loop_that_has_work_and_gets_nowhere_is_stuck() {
-        let progress = Progress::default();
-        let (one, other) = (progress.pulse("spread", at(0)), progress.pulse("spread", at(0)));
+        let (progress, hand) = (Progress::default(), Arc::new(At::default()));
+        let clock: Arc<dyn Clock> = hand.clone();
+        let (one, other) = (progress.pulse("spread", &clock), progress.pulse("spread", &clock));
         let limit = Duration::from_secs(30);
-        let stuck = |now| progress.loops().iter().any(|it| it.is_stuck(at(now), limit));
+        let loops =
+            |now| progress.loops(Duration::from_secs(now), at(1_000) + Duration::from_secs(now));
+        let stuck = |now| {
+            let shown = at(1_000) + Duration::from_secs(now);
+            loops(now).iter().any(|it| it.is_stuck(shown, limit))
+        };
         assert!(!stuck(1_000), "nothing to do is no reason to worry");
-        one.works(at(10));
-        one.works(at(35));
+        hand.set(10);
+        one.works();
+        hand.set(35);
+        one.works();
         assert!(!stuck(39));
         assert!(stuck(40), "since it began, however often it tried");
-        other.works(at(38));
-        other.rests(at(39));
+        hand.set(38);
+        other.works();
+        hand.set(39);
+        other.rests();
         assert!(stuck(40), "another one's progress is not its own");
-        one.advances(at(41));
+        hand.set(41);
+        one.advances();
         assert!(!stuck(70), "it got somewhere, though it is not done");
         assert!(stuck(71), "and then nowhere");
-        one.rests(at(72));
+        hand.set(72);
+        one.rests();
         assert!(!stuck(1_000));
-        assert_eq!(progress.loops().len(), 1);
-        assert_eq!(progress.loops()[0].last_progress_at, at(72));
+        assert_eq!(loops(80).len(), 1);
+        assert_eq!(loops(80)[0].last_progress_at, at(1_072));
     }
 
     #[test]
     fn what_has_ended_is_forgotten() {
         let progress = Progress::default();
-        for n in 0..10_000 {
-            progress.pulse("lane", at(n)).works(at(n));
+        let clock: Arc<dyn Clock> = Arc::new(At::default());
+        for _ in 0..10_000 {
+            progress.pulse("lane", &clock).works();
         }
-        assert_eq!(progress.loops(), []);
+        assert_eq!(progress.loops(Duration::ZERO, at(0)), []);
         assert!(progress.loops.lock().unwrap().capacity() < 100);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     let mut reconciler = Reconciler::new(&context, &pulse);
     let (mut wish, mut failures) = (Wish::Start, 0);
     loop {
-        pulse.works(context.now());
+        pulse.works();
         let round = tokio::select! {
             biased;
             () = stop.requested() => break,
@@ -56,7 +56,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
         };
         let pause = match round {
             Ok(found) => {
-                pulse.rests(context.now());
+                pulse.rests();
                 if found > 0 {
                     info!(found, "announced changes that were not spread yet");
                 }
@@ -111,14 +111,14 @@ impl<'a> Reconciler<'a> {
             if !taken {
                 return Ok(0);
             }
-            self.looks = Looks::since(self.claim.now());
+            self.looks = Looks::since(self.context.now());
         }
         self.look(wish == Wish::Lost).await
     }
 
     /// Announces what counts as lost, or everything.
     async fn look(&mut self, everything: bool) -> Result<usize> {
-        let (now, every) = (self.claim.now(), self.context.settings.reconcile_every);
+        let (now, every) = (self.context.now(), self.context.settings.reconcile_every);
         let until = if everything { Timestamp::MAX } else { self.looks.until(now, every) };
         let mut pages = self.context.repository.undispatched(until).chunks(PAGE);
         let (mut waiting, mut found) = (None, 0);
@@ -148,7 +148,7 @@ impl<'a> Reconciler<'a> {
             }
             found += lost.len();
             announce(self.context, finish_found(self.context, lost).await).await?;
-            self.pulse.advances(self.context.now());
+            self.pulse.advances();
         }
         self.looks.looked(&waiting.unwrap_or_default(), now);
         Ok(found)

@@ -47,7 +47,7 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
         // have ended before what they wrote is removed.
         let slot = context.slot_of(&next);
         next.moving_from.get_or_insert(slot);
-        next.updated_at = context.now();
+        next.updated_at = context.time().await?;
         match context.repository.replace_subscription(generation, next).await? {
             Replaced::Done(marked) => break marked,
             Replaced::Conflict(newer)

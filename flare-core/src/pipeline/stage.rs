@@ -181,7 +181,7 @@ where
                 Err(error) => {
                     failures += 1;
                     // There may be any amount of work that it cannot see.
-                    self.pulse.works(self.context().now());
+                    self.pulse.works();
                     self.source.recover(&error, asked, failures, &mut self.stop).await;
                 }
             }
@@ -194,11 +194,11 @@ where
 
     async fn handle(&self, messages: Vec<Incoming>) {
         if !messages.is_empty() {
-            self.pulse.works(self.context().now());
+            self.pulse.works();
             let settlements = self.settlements(messages).await;
             self.source.settle(settlements).await;
         }
-        self.pulse.rests(self.context().now());
+        self.pulse.rests();
     }
 
     async fn settlements(&self, messages: Vec<Incoming>) -> Vec<(Receipt, Settlement)> {

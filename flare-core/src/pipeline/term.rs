@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::slots::Slots;
-use super::store_time::Ahead;
-use crate::model::{Epoch, Tenure, Timestamp};
+use crate::model::{Epoch, Tenure};
 use crate::port::{Clock, EpochGrant};
 
 /// The time during which slots are this runtime's. Several may be under way, each with its own
@@ -21,7 +20,6 @@ pub(crate) struct Term {
     pub(crate) tenure: Tenure,
     /// What effects are stored under. Later than the tenure's if lanes began anew meanwhile.
     pub(crate) epoch: Epoch,
-    ahead: Ahead,
     trust: Arc<dyn Trusted>,
 }
 
@@ -33,31 +31,20 @@ pub(crate) trait Trusted: fmt::Debug + Send + Sync {
 
 impl Term {
     /// Slots under an epoch that somebody drew for them.
-    pub(crate) fn new(slots: Slots, tenure: Tenure, ahead: Ahead, trust: Arc<dyn Trusted>) -> Self {
-        Self { slots, tenure, epoch: tenure.epoch, ahead, trust }
+    pub(crate) fn new(slots: Slots, tenure: Tenure, trust: Arc<dyn Trusted>) -> Self {
+        Self { slots, tenure, epoch: tenure.epoch, trust }
     }
 
     /// Slots under an epoch that was drawn for all of them.
-    pub(crate) fn drawn(slots: Slots, drawn: (EpochGrant, Ahead), trust: Arc<Trust>) -> Self {
-        let (drawn, ahead) = drawn;
+    pub(crate) fn drawn(slots: Slots, drawn: EpochGrant, trust: Arc<Trust>) -> Self {
         let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
-        Self::new(slots, tenure, ahead, trust)
+        Self::new(slots, tenure, trust)
     }
 
     /// The same for one of its slots, under a later epoch.
     pub(crate) fn under(&self, slot: u32, tenure: Tenure, epoch: Epoch) -> Self {
-        let (ahead, trust) = (self.ahead, Arc::clone(&self.trust));
-        Self { slots: [slot].into_iter().collect(), tenure, epoch, ahead, trust }
-    }
-
-    /// Store time, as well as it can be told from here.
-    pub(crate) fn store_time(&self, now: Timestamp) -> Timestamp {
-        self.ahead.store_time(now)
-    }
-
-    /// Our time for a store time.
-    pub(crate) fn local_time(&self, store: Timestamp) -> Timestamp {
-        self.ahead.local_time(store)
+        let trust = Arc::clone(&self.trust);
+        Self { slots: [slot].into_iter().collect(), tenure, epoch, trust }
     }
 
     /// Who knows how long its slots are certainly ours.

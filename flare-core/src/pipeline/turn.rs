@@ -186,7 +186,7 @@ impl<'a> Turn<'a> {
 
     /// Something was stored.
     pub(super) fn advances(&self) {
-        self.pulse.advances(self.context.now());
+        self.pulse.advances();
     }
 
     /// So many documents are done since that time of the monotonic clock.

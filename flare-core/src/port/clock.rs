@@ -129,6 +129,38 @@ impl Clock for SystemClock {
     }
 }
 
+/// A clock that shows the second it was set to, and where nobody waits.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct At(std::sync::atomic::AtomicU64);
+
+#[cfg(test)]
+impl At {
+    pub(crate) fn second(second: u64) -> Self {
+        Self(second.into())
+    }
+
+    pub(crate) fn set(&self, second: u64) {
+        self.0.store(second, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[async_trait]
+impl Clock for At {
+    fn now(&self) -> Timestamp {
+        Timestamp::EPOCH
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    async fn sleep_until(&self, _: Timestamp) {}
+
+    async fn sleep(&self, _: Duration) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

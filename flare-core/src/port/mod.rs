@@ -18,7 +18,7 @@
 //! effect or with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) after it: every write is
 //! therefore safe to repeat.
 
-mod clock;
+pub(crate) mod clock;
 mod delivery;
 mod lease;
 mod page;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{World, few_slots, url};
-use async_trait::async_trait;
+use crate::wall_clock::SetClock;
 use flare_core::model::{
     DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Placement,
-    Revision, Spread, Subscription, SubscriptionStatus, Timestamp, Version,
+    Revision, Spread, Subscription, SubscriptionStatus, Version,
 };
 use flare_core::pipeline::Settings;
 use flare_core::port::{
     Clock, DeliveryOutcome, JobStore, Page, Queue, QueueName, RowStore, SubscriptionStore,
 };
 use flare_core::{ErrorKind, Flare};
-use flare_testkit::{FaultPlan, FaultyQueue, FaultyRepository, ManualClock};
+use flare_testkit::{FaultPlan, FaultyQueue, FaultyRepository};
 use futures::TryStreamExt;
 
 /// More than one turn of the jobs.
@@ -224,33 +224,6 @@ async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
     assert!(!left.contains(&kept.id.to_string()));
 }
 
-/// A clock that is slow by hours.
-#[derive(Debug)]
-struct Slow(ManualClock);
-
-impl Slow {
-    const BY: Duration = Duration::from_secs(5 * 3_600);
-}
-
-#[async_trait]
-impl Clock for Slow {
-    fn now(&self) -> Timestamp {
-        self.0.now() - Self::BY
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.monotonic()
-    }
-
-    async fn sleep_until(&self, deadline: Timestamp) {
-        self.0.sleep_until(deadline + Self::BY).await;
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.0.sleep(time).await;
-    }
-}
-
 #[tokio::test]
 async fn what_is_due_is_told_by_the_store_s_clock() {
     let world = World::new(few_slots());
@@ -260,7 +233,7 @@ async fn what_is_due_is_told_by_the_store_s_clock() {
     world.flare.delete_subscription(gone.id).await.unwrap();
     let (_flare, runtime) = Flare::builder(world.memory.clone())
         .delivery(Arc::new(world.delivery.clone()))
-        .clock(Arc::new(Slow(world.clock.clone())))
+        .clock(Arc::new(SetClock::new(&world.clock, -5 * 3_600)))
         .settings(few_slots())
         .build()
         .unwrap();

@@ -27,3 +27,4 @@ mod status;
 mod support;
 mod suspended;
 mod unreadable;
+mod wall_clock;

@@ -39,6 +39,10 @@ pub async fn rr1_epochs_only_rise(repo: Repo) {
     let last = repo.next_epoch().await.unwrap();
     assert!(last.epoch > epochs[epochs.len() - 1]);
     assert!(last.at > first.at, "the store's time goes on");
+    let before = repo.store_time().await.unwrap();
+    let drawn = repo.next_epoch().await.unwrap();
+    let after = repo.store_time().await.unwrap();
+    assert!(last.at <= before && before <= drawn.at && drawn.at <= after, "one clock tells both");
 }
 
 /// RR2: spread makes a row that wants the version, due now, and owned by nobody.

@@ -61,6 +61,15 @@ impl MongoRepository {
 
 #[async_trait]
 impl RowStore for MongoRepository {
+    async fn store_time(&self) -> Result<Timestamp> {
+        const OPERATION: &str = "store_time";
+        let hello = self.connection.hello(OPERATION).await?;
+        let told = hello.get_datetime("localTime").map_err(|error| {
+            Error::new(ErrorKind::Corrupt, OPERATION).backend(BACKEND).source(error)
+        })?;
+        Ok(Timestamp::from_unix_nanos(told.timestamp_millis().saturating_mul(1_000_000)))
+    }
+
     async fn next_epoch(&self) -> Result<EpochGrant> {
         const OPERATION: &str = "next_epoch";
         let next = doc! { "$add": [{ "$ifNull": ["$number", 0_i64] }, 1_i64] };

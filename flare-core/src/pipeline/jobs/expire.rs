@@ -31,12 +31,12 @@ pub(super) async fn expire(held: &mut Held<'_>) -> Result<Next, Ended> {
     let mut cursor = match Cursor::read(held.job().cursor.as_deref()) {
         Some(cursor) => cursor,
         None => {
-            let died = held.now() - settings.dead_letter_retention;
+            let died = held.context().now() - settings.dead_letter_retention;
             let repository = &held.context().repository;
             if !held.drain(|limit| repository.drop_dead_letters(died, limit)).await? {
                 return Ok(Next::GoOn);
             }
-            Cursor::first(held.now() - settings.tombstone_retention)
+            Cursor::first(held.context().now() - settings.tombstone_retention)
         }
     };
     let context = held.context();

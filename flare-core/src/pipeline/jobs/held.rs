@@ -4,9 +4,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::standing::Standing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Applied, Invalid, Job, Timestamp};
+use crate::model::{Applied, Epoch, Invalid, Job};
 use crate::pipeline::context::Context;
 
 /// How long a job is its taker's without a word; far beyond what one batch takes.
@@ -46,19 +45,16 @@ impl From<Error> for Ended {
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     context: &'a Context,
-    standing: Standing,
+    /// What it writes under.
+    epoch: Epoch,
     /// As it was stored last.
     job: Job,
 }
 
 impl<'a> Held<'a> {
     /// Takes a job: from now on others leave it alone for a while.
-    pub(super) async fn take(
-        context: &'a Context,
-        standing: Standing,
-        job: Job,
-    ) -> Result<Self, Ended> {
-        let mut held = Self { context, standing, job };
+    pub(super) async fn take(context: &'a Context, epoch: Epoch, job: Job) -> Result<Self, Ended> {
+        let mut held = Self { context, epoch, job };
         held.keep().await?;
         Ok(held)
     }
@@ -77,11 +73,6 @@ impl<'a> Held<'a> {
             let detail = format!("{:?} {}", self.job.subject, invalid.reason());
             Error::new(ErrorKind::Corrupt, "job").detail(detail)
         })
-    }
-
-    /// The store's time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.standing.store_time(self.context.now())
     }
 
     /// Keeps the job for another while.
@@ -108,7 +99,7 @@ impl<'a> Held<'a> {
 
     /// Forgets the job: it is done.
     pub(super) async fn finish(self) -> Result<(), Ended> {
-        let finished = self.context.repository.finish_job(self.standing.epoch, self.job.id);
+        let finished = self.context.repository.finish_job(self.epoch, self.job.id);
         match finished.await? {
             Applied::Done => Ok(()),
             _ => Err(Ended::Taken),
@@ -116,8 +107,8 @@ impl<'a> Held<'a> {
     }
 
     async fn store(&mut self, cursor: Option<String>, after: Duration) -> Result<(), Ended> {
-        let due = self.now() + after;
-        let (epoch, id) = (self.standing.epoch, self.job.id);
+        let due = self.context.now() + after;
+        let (epoch, id) = (self.epoch, self.job.id);
         match self.context.repository.advance_job(epoch, id, cursor.clone(), due).await? {
             Applied::Done => {
                 self.job.cursor = cursor;

@@ -2,7 +2,7 @@
 //! has it at the moment. One facility for all kinds of it:
 //!
 //! - `runner`: looks for jobs that are due, takes one, has a turn at it, stores how far it came.
-//! - `held`: a job while it is this runtime's; `standing`: under which epoch and by which time.
+//! - `held`: a job while it is this runtime's.
 //! - `subscription`, `resource`, `expire`, `queues`: the kinds.
 //!
 //! A job may be dropped at any await and taken up again by anybody: every kind repeats safely
@@ -13,7 +13,6 @@ mod held;
 mod queues;
 mod resource;
 mod runner;
-mod standing;
 mod subscription;
 
 use super::context::Context;
@@ -22,7 +21,6 @@ use crate::model::{Job, JobKind, Timestamp};
 
 pub(crate) use queues::align_later;
 pub(crate) use runner::run;
-pub(crate) use standing::Standing;
 
 /// Due whatever the clocks say.
 pub(crate) const AT_ONCE: Timestamp = Timestamp::EPOCH;
@@ -45,7 +43,7 @@ async fn ask_from(
     cursor: Option<String>,
     due: Timestamp,
 ) -> Result<bool> {
-    let now = context.now();
+    let now = context.time().await?;
     let mut job = Job::new(context.ids.next(now).into(), kind, subject, now);
     (job.cursor, job.due) = (cursor, due);
     context.repository.insert_job(job).await

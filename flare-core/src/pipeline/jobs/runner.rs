@@ -9,10 +9,9 @@ use futures::FutureExt;
 use tracing::{Instrument, debug, debug_span, warn};
 
 use super::held::{Ended, Held, Next};
-use super::standing::Standing;
 use super::{AT_ONCE, ask, expire, queues, resource, subscription};
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::model::{Job, JobId, JobKind, Timestamp};
+use crate::model::{Epoch, Job, JobId, JobKind, Timestamp};
 use crate::observe;
 use crate::pipeline::context::Context;
 use crate::pipeline::progress::Pulse;
@@ -29,14 +28,14 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
     let pulse = context.pulse("jobs");
     let mut runner = Runner::new(&context, &pulse);
     loop {
-        pulse.works(context.now());
+        pulse.works();
         // Dropped wherever it is: whoever takes the job next goes on.
         tokio::select! {
             biased;
             () = stop.requested() => return,
             looked = runner.look() => {
                 if looked {
-                    pulse.rests(context.now());
+                    pulse.rests();
                 }
             }
         }
@@ -52,7 +51,7 @@ struct Runner<'a> {
     context: &'a Context,
     pulse: &'a Pulse,
     /// Drawn when first needed, and anew whenever somebody has a greater epoch.
-    standing: Option<Standing>,
+    epoch: Option<Epoch>,
     /// When to see next that the job that comes round is there.
     recurring_at: Timestamp,
     /// How often a job failed in a row.
@@ -61,8 +60,8 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
-        let (standing, failures) = (None, HashMap::new());
-        Self { context, pulse, standing, recurring_at: Timestamp::EPOCH, failures }
+        let (epoch, failures) = (None, HashMap::new());
+        Self { context, pulse, epoch, recurring_at: Timestamp::EPOCH, failures }
     }
 
     /// Works all that is due; tells whether that could be done.
@@ -82,8 +81,7 @@ impl<'a> Runner<'a> {
     /// Gives every job that is due a turn; tells whether to look again at once.
     async fn round(&mut self) -> Result<bool> {
         // Before the jobs are read: what is due is told by the store's time.
-        let standing = self.standing().await?;
-        let now = standing.store_time(self.context.now());
+        let now = self.context.time().await?;
         self.recur().await?;
         let mut moved = false;
         let due = self.context.repository.due_jobs(now, DUE);
@@ -91,7 +89,7 @@ impl<'a> Runner<'a> {
         // Reconciling has a loop of its own, so that no long job keeps a lost change waiting.
         for job in due.into_iter().filter(|job| job.kind != JobKind::Reconcile) {
             moved |= self.work(job).await?;
-            self.pulse.advances(self.context.now());
+            self.pulse.advances();
         }
         Ok(moved)
     }
@@ -107,20 +105,18 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    async fn standing(&mut self) -> Result<Standing> {
-        if let Some(standing) = self.standing {
-            return Ok(standing);
+    async fn epoch(&mut self) -> Result<Epoch> {
+        match self.epoch {
+            Some(epoch) => Ok(epoch),
+            None => Ok(*self.epoch.insert(self.context.repository.next_epoch().await?.epoch)),
         }
-        let drawn = Standing::draw(self.context).await?;
-        self.standing = Some(drawn);
-        Ok(drawn)
     }
 
     /// Has a turn at a job; tells whether it moved on.
     async fn work(&mut self, job: Job) -> Result<bool> {
         let (id, kind, subject) = (job.id, job.kind, job.subject.clone());
-        let standing = self.standing().await?;
-        let mut held = match Held::take(self.context, standing, job).await {
+        let epoch = self.epoch().await?;
+        let mut held = match Held::take(self.context, epoch, job).await {
             Ok(held) => held,
             Err(Ended::Taken) => return Ok(self.overtaken()),
             Err(Ended::Failed(error)) => return Err(error),
@@ -166,7 +162,7 @@ impl<'a> Runner<'a> {
     /// Somebody with a greater epoch has the job, or finished it: the next one is taken under a
     /// greater one still.
     fn overtaken(&mut self) -> bool {
-        self.standing = None;
+        self.epoch = None;
         false
     }
 

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::model::Timestamp;
-use crate::port::Clock;
+use crate::pipeline::store_clock::StoreClock;
 
 /// The next of these times after `begun_at`, when everything that was due by then was begun.
 ///
@@ -26,7 +26,7 @@ pub(super) struct Alarm(Option<(Timestamp, BoxFuture<'static, ()>)>);
 
 impl Alarm {
     /// Rings at `at`, and at no other time.
-    pub(super) fn set(&mut self, at: Timestamp, clock: &Arc<dyn Clock>) {
+    pub(super) fn set(&mut self, at: Timestamp, clock: &Arc<StoreClock>) {
         if self.0.as_ref().is_none_or(|(set, _)| *set != at) {
             let clock = Arc::clone(clock);
             self.0 = Some((at, async move { clock.sleep_until(at).await }.boxed()));

@@ -29,7 +29,7 @@ pub(super) struct Ledger {
     changed: Option<Unsaved>,
     /// And is not to wait for its turn.
     urgent: bool,
-    /// When it is stored next, by our clock.
+    /// When it is stored next.
     turn: Timestamp,
     storing: Option<(BoxFuture<'static, Result<Applied>>, Unsaved)>,
 }
@@ -44,7 +44,7 @@ impl Ledger {
         &self.health
     }
 
-    /// Notes an answer, at store time `now`.
+    /// Notes an answer, at `now`.
     pub(super) fn note(&mut self, sign: Sign, probe: bool, error: Option<&str>, now: Timestamp) {
         let before = self.health.is_probing();
         self.health.note(sign, probe, error, now);
@@ -117,8 +117,7 @@ impl Ledger {
         let Some(unsaved) = self.changed.take() else { return };
         self.urgent = false;
         self.turn = now + EVERY;
-        let at = lane.term.store_time(now);
-        let state = self.health.stored_at(at, in_flight, lane.context.node);
+        let state = self.health.stored_at(now, in_flight, lane.context.node);
         self.storing = Some((store(Arc::clone(&lane.groups), state).boxed(), unsaved));
     }
 

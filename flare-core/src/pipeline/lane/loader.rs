@@ -46,7 +46,7 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     let query = PendingQuery::new(lane.id.subscription, wanted)
         .buckets(BucketRange::of_lane(lane.id.shard, lanes));
     let rows: Vec<Row> = lane.context.all_readable(repository.pending_rows(query)).await?;
-    let now = lane.term.store_time(lane.context.now());
+    let now = lane.context.now();
 
     let mut load = Load { more: rows.len() == wanted, ..Load::default() };
     let mut due = Vec::with_capacity(rows.len());
@@ -140,7 +140,7 @@ async fn put_off(lane: &Lane, rows: Vec<Row>) -> Result<()> {
         return Ok(());
     }
     let (context, tenure) = (&lane.context, &lane.term.tenure);
-    let due = lane.term.store_time(context.now()) + context.settings.rederive_every;
+    let due = context.now() + context.settings.rederive_every;
     let update = |row: Row| {
         let present = tenure.holding(row.present, row.epoch, row.since);
         let Row { attempts, first_failure, .. } = row;

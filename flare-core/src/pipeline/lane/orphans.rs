@@ -18,7 +18,7 @@ pub(super) fn is_orphan(lane: &Lane, row: &Row, now: Timestamp) -> bool {
 /// that starts at a lower revision.
 pub(super) async fn forget(lane: &Lane, orphans: Vec<Row>) -> Result<()> {
     let present = |row: &Row| lane.term.tenure.holding(row.present, row.epoch, row.since);
-    for rows in batches(lane.context.batch_limit(), orphans.into_iter()) {
+    for rows in batches(lane.context.batch_limit(), orphans) {
         let settle = |row: &Row| {
             let effect = RowEffect::Settle { version: row.wanted, present: present(row) };
             RowUpdate { key: row.key.clone(), effect }

@@ -126,7 +126,7 @@ impl Lanes {
                 Some(id) = self.news.recv(), if self.reading.is_none() => self.read_one(id),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 read = pending_or(&mut self.reading) => self.take(read),
-                () = context.clock.sleep_until(next) => self.end_overdue(),
+                () = context.store_clock.sleep_until(next) => self.end_overdue(),
             }
         }
         self.tasks.shutdown().await;

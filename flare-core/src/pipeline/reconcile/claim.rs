@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Applied, Job, JobId, JobKind, Timestamp};
+use crate::model::{Applied, Epoch, Job, JobId, JobKind};
 use crate::pipeline::context::Context;
-use crate::pipeline::jobs::{AT_ONCE, Standing, ask};
+use crate::pipeline::jobs::{AT_ONCE, ask};
 
 /// What the one job of its kind is about.
 const SUBJECT: &str = "documents";
@@ -17,21 +17,13 @@ const LASTS: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     context: &'a Context,
-    /// Drawn when it is first needed, and anew whenever the job is taken: the holder's is the
-    /// greatest.
-    standing: Option<Standing>,
-    held: Option<JobId>,
+    /// Which job, and the epoch it was taken under: the holder's is the greatest.
+    held: Option<(JobId, Epoch)>,
 }
 
 impl<'a> Claim<'a> {
     pub(super) fn new(context: &'a Context) -> Self {
-        Self { context, standing: None, held: None }
-    }
-
-    /// The store's time, once something was asked of it.
-    pub(super) fn now(&self) -> Timestamp {
-        let now = self.context.now();
-        self.standing.map_or(now, |standing| standing.store_time(now))
+        Self { context, held: None }
     }
 
     /// Keeps it for another while; tells whether it is still this node's.
@@ -41,9 +33,8 @@ impl<'a> Claim<'a> {
 
     /// Takes it, unless another node has it.
     pub(super) async fn take_if_free(&mut self) -> Result<bool> {
-        self.standing().await?;
         let job = self.job().await?;
-        if job.due > self.now() {
+        if job.due > self.context.time().await? {
             return Ok(false);
         }
         self.take_job(job).await
@@ -62,15 +53,14 @@ impl<'a> Claim<'a> {
     }
 
     async fn take_job(&mut self, job: Job) -> Result<bool> {
-        self.standing = Some(Standing::draw(self.context).await?);
-        self.held = Some(job.id);
+        self.held = Some((job.id, self.context.repository.next_epoch().await?.epoch));
         self.keep().await
     }
 
     async fn store(&mut self, lasts: Duration) -> Result<bool> {
-        let (Some(standing), Some(id)) = (self.standing, self.held) else { return Ok(false) };
-        let due = self.now() + lasts;
-        let applied = self.context.repository.advance_job(standing.epoch, id, None, due).await?;
+        let Some((id, epoch)) = self.held else { return Ok(false) };
+        let due = self.context.time().await? + lasts;
+        let applied = self.context.repository.advance_job(epoch, id, None, due).await?;
         if applied != Applied::Done {
             self.held = None;
         }
@@ -80,13 +70,6 @@ impl<'a> Claim<'a> {
     /// A holder that looks seldom keeps it for as long as it needs to look twice.
     fn lasts(&self) -> Duration {
         LASTS.max(self.context.settings.reconcile_every.saturating_mul(2))
-    }
-
-    async fn standing(&mut self) -> Result<()> {
-        if self.standing.is_none() {
-            self.standing = Some(Standing::draw(self.context).await?);
-        }
-        Ok(())
     }
 
     async fn job(&self) -> Result<Job> {

@@ -15,7 +15,7 @@ use crate::port::{Listing, Page, Scan};
 ///
 /// # Contract
 /// - **RR1** `next_epoch` gives a number greater than all it gave before, to anybody, for ever,
-///   with the store's time.
+///   with the store's time. `store_time` tells that time alone.
 /// - **RR2** `spread_rows` does to each row what [`Row::spread`] says, creating it if need be:
 ///   it raises `wanted` and `generation`; a row that becomes pending by it starts afresh at store
 ///   time. It never touches settled, given up, present or epoch. Repeating it changes nothing.
@@ -52,6 +52,9 @@ use crate::port::{Listing, Page, Scan};
 ///   grows with the documents named and the rows they have, not with the subscriptions there are.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {
+    /// The store's time.
+    async fn store_time(&self) -> Result<Timestamp>;
+
     /// Draws a new epoch.
     async fn next_epoch(&self) -> Result<EpochGrant>;
 

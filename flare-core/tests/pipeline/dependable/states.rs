@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use flare_core::model::{Subscription, SubscriptionStatus, Timestamp};
+use flare_core::model::{Subscription, SubscriptionStatus};
 use flare_core::pipeline::EventKind;
-use flare_core::port::{Clock, DeliveryOutcome, FailureKind, SubscriptionStore};
+use flare_core::port::{DeliveryOutcome, FailureKind, SubscriptionStore};
 use flare_core::{ErrorKind, Flare};
-use flare_testkit::ManualClock;
 
 use super::sim::{Sim, every, hook, patient};
+use crate::wall_clock::SetClock;
 
 #[tokio::test]
 async fn what_changes_while_it_is_paused_arrives_coalesced_after_it_is_resumed() {
@@ -202,29 +201,6 @@ async fn whoever_read_an_older_generation_changes_nothing() {
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// A clock that shows another time than the store's.
-#[derive(Debug)]
-struct Wrong(ManualClock);
-
-#[async_trait]
-impl Clock for Wrong {
-    fn now(&self) -> Timestamp {
-        self.0.now() - Duration::from_secs(600)
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.monotonic()
-    }
-
-    async fn sleep_until(&self, deadline: Timestamp) {
-        self.0.sleep_until(deadline + Duration::from_secs(600)).await;
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.0.sleep(time).await;
-    }
-}
-
 #[tokio::test]
 async fn a_resumption_counts_whatever_the_clock_shows_of_whoever_asks_for_it() {
     let sim = Sim::start().await;
@@ -238,7 +214,7 @@ async fn a_resumption_counts_whatever_the_clock_shows_of_whoever_asks_for_it() {
     sim.pass(Duration::from_secs(40)).await;
     let (elsewhere, _) = Flare::builder(sim.memory.clone())
         .delivery(Arc::new(sim.delivery.clone()))
-        .clock(Arc::new(Wrong(sim.clock.clone())))
+        .clock(Arc::new(SetClock::new(&sim.clock, -600)))
         .settings(patient())
         .build()
         .unwrap();

@@ -50,7 +50,7 @@ faults! {
     "rd13": DeletesLoseTheirTrace;
     "rd14": HeadsCarryContent, HeadsLeaveOutMisses;
     "rd15": LaterChangesDropTheNote, NotesOutliveTheirDispatch, UndispatchedOnesShowNoNote;
-    "rr1": EpochsDrawnTwice;
+    "rr1": EpochsDrawnTwice, TimeOfAnotherClock;
     "rr2": GenerationLost, SettledIsWantedAgain;
     "rr3": FenceIgnored, OvertakenSaysDone, SettlingForgetsPresent;
     "rr4": SpreadLostBesideAnEffect;

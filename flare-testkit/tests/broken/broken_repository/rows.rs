@@ -1,6 +1,7 @@
 //! Breaks RR1 to RR15.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::Result;
@@ -18,6 +19,11 @@ use super::{BrokenRepository, Fault, changed, first, one_more};
 
 #[async_trait]
 impl RowStore for BrokenRepository {
+    async fn store_time(&self) -> Result<Timestamp> {
+        let time = self.inner.store_time().await?;
+        Ok(if self.has(Fault::TimeOfAnotherClock) { time + Duration::from_secs(1) } else { time })
+    }
+
     async fn next_epoch(&self) -> Result<EpochGrant> {
         let mut grant = self.inner.next_epoch().await?;
         let mut memory = self.memory();

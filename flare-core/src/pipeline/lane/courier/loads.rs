@@ -79,7 +79,7 @@ impl Courier {
         }
         self.look = false;
         self.stored_meanwhile.clear();
-        self.pulse.works(self.lane.context.now());
+        self.pulse.works();
         self.loading = Some(load(self.lane.clone(), self.busy.clone(), room).boxed());
     }
 
@@ -97,7 +97,7 @@ impl Courier {
         };
         self.load_failures = 0;
         if self.store_failures == 0 {
-            self.pulse.rests(now);
+            self.pulse.rests();
         }
         match load.reread {
             Some(Some(subscription)) => self.adopt(subscription),
@@ -113,7 +113,7 @@ impl Courier {
             self.pass_over(url, wanted);
         }
         if let Some(due) = load.next_due {
-            self.look_by(self.lane.term.local_time(due));
+            self.look_by(due);
         }
         if load.behind {
             self.look_by(now + BEHIND);

@@ -268,7 +268,7 @@ impl Courier {
         // What was due when the lane began is under way, or is not allowed now: ringing for it again
         // would only ring for ever.
         let at = next_after(self.begun_at, times);
-        self.alarm.set(at.unwrap_or(Timestamp::MAX), &self.lane.context.clock);
+        self.alarm.set(at.unwrap_or(Timestamp::MAX), &self.lane.context.store_clock);
     }
 
     /// Begins whatever can be begun.
@@ -277,7 +277,7 @@ impl Courier {
         self.take_due();
         self.begin_store();
         if let Some(at) = self.lane.restored.take() {
-            self.ledger.queue_restored(self.lane.term.store_time(at));
+            self.ledger.queue_restored(at);
         }
         if self.lane.stop.is_requested() {
             self.end();

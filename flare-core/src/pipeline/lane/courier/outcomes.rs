@@ -42,7 +42,7 @@ impl Courier {
             "attempt ended"
         );
         self.take_judgement(&judgement, attempt.probe, &subscription);
-        let now = self.lane.term.store_time(self.lane.context.now());
+        let now = self.lane.context.now();
         meter::attempted(&judgement, now - attempt.stored_at);
         let events = &self.lane.context.events;
         let event = events.has_listeners().then(|| judgement.event(&attempt));
@@ -57,15 +57,14 @@ impl Courier {
         subscription: &Subscription,
     ) -> Judgement {
         let Context { settings, ids, .. } = &*self.lane.context;
-        let local = self.lane.context.now();
-        let now = self.lane.term.store_time(local);
+        let now = self.lane.context.now();
         let (health, held_until) = (self.ledger.health(), self.lane.hold.end());
         let options = subscription.spec.delivery();
         let ttl = options.ttl().map_or(settings.max_ttl, |ttl| ttl.min(settings.max_ttl));
         let circumstances = Circumstances {
             now,
             random: self.lane.context.random(),
-            dead_letter: ids.next(local).into(),
+            dead_letter: ids.next(now).into(),
             counts: attempt.probe || !health.is_probing(),
             ttl: (!health.is_probing() && held_until <= now).then_some(ttl),
             free_since: health
@@ -84,7 +83,7 @@ impl Courier {
         probe: bool,
         subscription: &Arc<Subscription>,
     ) {
-        let now = self.lane.term.store_time(self.lane.context.now());
+        let now = self.lane.context.now();
         let error = judgement.error.as_deref();
         self.ledger.note(judgement.sign, probe, error, now);
         // Whoever was replaced meanwhile did not speak for the client there is now.
@@ -163,7 +162,7 @@ impl Courier {
             return;
         }
         self.gather_until = now + GATHER;
-        self.pulse.works(now);
+        self.pulse.works();
         let batch = std::mem::take(&mut self.unstored);
         let context = Arc::clone(&self.lane.context);
         self.storing = Some(flush(context, Arc::clone(&self.lane.groups), batch).boxed());
@@ -180,7 +179,7 @@ impl Courier {
             }
         }
         if let Some(due) = flushed.next_due {
-            self.look_by(self.lane.term.local_time(due));
+            self.look_by(due);
         }
         if let Some(error) = flushed.error {
             self.store_failures += 1;
@@ -191,7 +190,7 @@ impl Courier {
         } else {
             self.store_failures = 0;
             if self.load_failures == 0 {
-                self.pulse.rests(self.lane.context.now());
+                self.pulse.rests();
             }
         }
         if flushed.fenced {

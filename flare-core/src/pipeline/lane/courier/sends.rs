@@ -15,10 +15,9 @@ use crate::pipeline::lane::settler::Unstored;
 use crate::port::RowUpdate;
 
 impl Courier {
-    /// When the client may be asked again, by our clock, if it asked to be left alone or is probed.
+    /// When the client may be asked again, if it asked to be left alone or is probed.
     pub(super) fn opens_at(&self) -> Option<Timestamp> {
-        let at = self.ledger.health().probe_at().max(Some(self.lane.hold.end()));
-        at.map(|at| self.lane.term.local_time(at))
+        self.ledger.health().probe_at().max(Some(self.lane.hold.end()))
     }
 
     pub(super) fn set_pace(&mut self) {
