@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::port::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
-    Write, Written,
+    Entry, EventKind, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
+    StoreRevision, Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
 use futures::StreamExt;
@@ -197,6 +197,14 @@ impl Lease for MemoryLease {
             }
         });
         batches.flat_map(stream::iter).boxed()
+    }
+
+    fn abandon(&self, lease: LeaseId) {
+        self.shared.with(|state, _| state.end(lease));
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::in_process()
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flare_core::port::{Clock, SystemClock};
 use flare_core::{Error, ErrorKind, Result};
+use futures::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Collection, Database};
@@ -80,7 +81,8 @@ impl Connection {
             poll_every: config.poll_every,
             bulk: false,
         };
-        let hello = connection.hello("connect").await?;
+        let hello =
+            connection.run("connect", connection.database.run_command(doc! { "hello": 1 })).await?;
         let wire = hello.get_i32("maxWireVersion").unwrap_or(0);
         if wire < WIRE_6_0 {
             let detail = format!("the server is older than MongoDB 6.0 (wire version {wire})");
@@ -92,9 +94,15 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What the server says of itself, and of the time.
-    pub(crate) async fn hello(&self, operation: &'static str) -> Result<Document> {
-        self.run(operation, self.database.run_command(doc! { "hello": 1 })).await
+    /// What the server makes of expressions that need no collection.
+    pub(crate) async fn ask(&self, operation: &'static str, fields: Document) -> Result<Document> {
+        let pipeline = vec![doc! { "$documents": [fields] }];
+        let answer = async { self.database.aggregate(pipeline).await?.try_next().await };
+        self.run(operation, answer).await?.ok_or_else(|| {
+            Error::new(ErrorKind::Corrupt, operation)
+                .backend(BACKEND)
+                .detail("the server gave no answer")
+        })
     }
 
     /// Makes one call, within the time a call may take.

@@ -7,6 +7,7 @@ mod error;
 pub mod http;
 pub mod model;
 pub mod observe;
+mod ownership;
 pub mod pipeline;
 pub mod port;
 pub mod prelude;

@@ -209,7 +209,6 @@ fn the_readme_s_settings_have_the_values_it_says() {
         ("`jobs_every`", vec![seconds(settings.jobs_every)]),
         ("`sample_every`", vec![seconds(settings.sample_every)]),
         ("`drain_limit`", vec![seconds(settings.drain_limit)]),
-        ("`lease_ttl`", vec![seconds(settings.lease_ttl)]),
     ] {
         let row = readme.lines().find(|line| line.starts_with(&format!("| {fields} |")));
         let row = row.unwrap_or_else(|| panic!("there is no row {fields}"));

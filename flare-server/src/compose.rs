@@ -22,10 +22,8 @@ pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime)
     let http = guard(&config.delivery).map(|guard| HttpConfig::new().guard(guard));
     let built = http.and_then(|http| {
         let builder = Flare::builder(stores).settings(settings(config)).http(http);
-        match cluster(config) {
-            Some(cluster) => builder.cluster(cluster).build(),
-            None => builder.build(),
-        }
+        let builder = builder.cluster(cluster(config));
+        if config.cluster.exclusive { builder.exclusive().build() } else { builder.build() }
     });
     built.map_err(|error| Failure::because("cannot put Flare together", error))
 }
@@ -42,7 +40,6 @@ fn settings(config: &Config) -> Settings {
     settings.tombstone_retention = config.repository.tombstone_retention;
     settings.dead_letter_retention = config.repository.dead_letter_retention;
     settings.drain_limit = config.worker.drain_timeout;
-    settings.lease_ttl = lease_ttl(config);
     settings.pinned_slots = config.cluster.pinned_slots;
     if config.queue.engine == QueueEngine::Sqs {
         settings.slots = Some(config.queue.sqs.slots);
@@ -55,15 +52,12 @@ fn settings(config: &Config) -> Settings {
 fn lease_ttl(config: &Config) -> Duration {
     match config.lease.engine {
         LeaseEngine::Etcd => config.lease.etcd.ttl,
-        LeaseEngine::Memory | LeaseEngine::MongoDb => Settings::default().lease_ttl,
+        LeaseEngine::Memory | LeaseEngine::MongoDb => ClusterSettings::default().ttl,
     }
 }
 
-/// This process's part in a cluster, if it has one.
-fn cluster(config: &Config) -> Option<ClusterSettings> {
-    if !config.cluster.enable {
-        return None;
-    }
+/// This process's part in the cluster.
+fn cluster(config: &Config) -> ClusterSettings {
     let has = |role| config.cluster.roles.contains(&role);
     let mut settings = ClusterSettings::default();
     settings.name = match config.cluster.name.as_str() {
@@ -81,9 +75,7 @@ fn cluster(config: &Config) -> Option<ClusterSettings> {
     settings.call_limit = settings.call_limit.min(settings.ttl / 4);
     settings.hand_over_limit = settings.hand_over_limit.max(settings.ttl);
     settings.sweep_every = settings.sweep_every.max(settings.ttl);
-    // It is used twice: until others have taken over, and where nobody does, for what is in flight.
-    settings.drain_limit = config.worker.drain_timeout / 2;
-    Some(settings)
+    settings
 }
 
 /// The name of this machine.

@@ -1,6 +1,6 @@
 //! Takes the configuration; gives a running server, and an orderly end: first no new connections,
-//! then what was accepted is delivered, then the work stops and its leases are released. A node of a
-//! cluster begins to hand over at once, as others go on with what it was given.
+//! then what was accepted is delivered, then the work stops and its leases are released. On stores that
+//! others see too it begins to hand over at once, as they go on with what it was given.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tracing::{error, info, warn};
 
 use crate::bind::bind;
-use crate::config::{Config, Engine, LeaseEngine, QueueEngine};
+use crate::config::{Config, Engine};
 use crate::failure::{Chain, Failure};
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
@@ -57,14 +57,8 @@ async fn run(config: &Config) -> Result<(), Failure> {
     info!(version = version::VERSION, "flare listens on http://{addr}");
     warn_of(config);
     let (stop, stopped) = oneshot::channel::<()>();
-    let mut work = Work(match config.runs() {
-        // An error means that the sender is gone, and so is whoever wanted this to run.
-        true => Some(tokio::spawn(runtime.run(stopped))),
-        false => {
-            runtime.unused();
-            None
-        }
-    });
+    // An error means that the sender is gone, and so is whoever wanted this to run.
+    let mut work = Work(tokio::spawn(runtime.run(stopped)));
 
     let clock = SystemClock::new();
     let drain = config.worker.drain_timeout;
@@ -76,7 +70,8 @@ async fn run(config: &Config) -> Result<(), Failure> {
             name = signals.next() => info!("{name}: flare drains, for {drain:?} at most"),
             ended = work.ended() => fault = Some(ended),
         }
-        if config.cluster.enable {
+        // Others go on with what is in stores that they see too.
+        if config.repository.engine != Engine::Memory {
             drop(stop.take());
         }
         asked_at = clock.monotonic();
@@ -92,7 +87,7 @@ async fn run(config: &Config) -> Result<(), Failure> {
         }
         drop(stop);
     }
-    if fault.is_none() && config.runs() {
+    if fault.is_none() {
         tokio::select! {
             ended = work.ended() => fault = Some(ended),
             () = clock.sleep(left() + LAST) => {
@@ -119,18 +114,15 @@ async fn hurry(mut signals: Signals) {
     std::process::exit(1);
 }
 
-/// The runtime's task; with the worker disabled there is none to wait for.
-struct Work(Option<JoinHandle<Result<(), Error>>>);
+/// The runtime's task.
+struct Work(JoinHandle<Result<(), Error>>);
 
 impl Work {
     async fn ended(&mut self) -> Result<(), Error> {
-        match &mut self.0 {
-            None => std::future::pending().await,
-            Some(work) => work.await.unwrap_or_else(|panic: JoinError| {
-                let fault = Error::new(flare_core::ErrorKind::Internal, "run");
-                Err(fault.detail("the runtime panicked").source(panic))
-            }),
-        }
+        (&mut self.0).await.unwrap_or_else(|panic: JoinError| {
+            let fault = Error::new(flare_core::ErrorKind::Internal, "run");
+            Err(fault.detail("the runtime panicked").source(panic))
+        })
     }
 }
 
@@ -187,22 +179,6 @@ fn warn_of(config: &Config) {
         warn!(
             "nothing will be delivered: worker.enable is false, and no other process sees this \
              one's memory"
-        );
-    }
-    let shares = |engine: Engine| engine != Engine::Memory;
-    let asks = config.lease.engine != LeaseEngine::Memory;
-    if shares(config.repository.engine) && !asks && config.worker.enable {
-        warn!(
-            "lease.engine is \"memory\", so this process works without asking others: run no \
-             other one on the same repository, or notifications are sent twice and out of order \
-             (lease.engine = \"mongodb\" or \"etcd\" lets them agree)"
-        );
-    }
-    let alone = config.queue.engine == QueueEngine::Memory;
-    if shares(config.repository.engine) && alone && !config.worker.enable {
-        warn!(
-            "queue.engine is \"memory\" and worker.enable is false, so those who work learn of \
-             changes taken here only when they look, every few seconds"
         );
     }
 }

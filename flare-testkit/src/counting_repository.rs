@@ -137,8 +137,9 @@ delegate_stores!(CountingRepository);
 
 impl Repository for CountingRepository {
     fn facts(&self) -> RepositoryFacts {
-        let facts = self.inner.facts();
-        RepositoryFacts::new(facts.max_batch.min(self.max_batch), facts.max_content)
+        let mut facts = self.inner.facts();
+        facts.max_batch = facts.max_batch.min(self.max_batch);
+        facts
     }
 }
 

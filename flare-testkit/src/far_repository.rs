@@ -134,6 +134,8 @@ delegate_stores!(FarRepository);
 
 impl Repository for FarRepository {
     fn facts(&self) -> RepositoryFacts {
-        self.inner.facts()
+        let mut facts = self.inner.facts();
+        facts.in_process = false;
+        facts
     }
 }

@@ -112,7 +112,7 @@ impl Attack {
         let mut backend = Backend::from(memory);
         backend.repository = Some(Arc::new(far.clone()));
         let http = HttpConfig::new().guard(Guard::default().allow("127.0.0.0/8")?);
-        let (flare, runtime) = Flare::builder(backend).http(http).build()?;
+        let (flare, runtime) = Flare::builder(backend).http(http).exclusive().build()?;
         let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
         let new = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
         let resource = flare.create_resource(new).await?;

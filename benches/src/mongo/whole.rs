@@ -33,6 +33,7 @@ pub(super) async fn deliveries_per_second(config: MongoConfig, rounds: usize) ->
     let repository = Arc::new(MongoRepository::connect(config).await?);
     let (flare, runtime) = Flare::builder(MemoryBackend::new())
         .repository(repository)
+        .exclusive()
         .delivery(Arc::new(Accepts))
         .build()?;
     let running = tokio::spawn(runtime.run(std::future::pending::<()>()));

@@ -50,6 +50,7 @@ pub fn parse_document(url: &str) -> Option<(usize, usize)> {
 pub fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.slots = Some(SLOTS);
+    settings.drain_limit = Duration::from_secs(10);
     settings
 }
 
@@ -63,6 +64,5 @@ pub fn membership(name: &str) -> ClusterSettings {
     membership.move_percent = 25;
     membership.move_every = Duration::from_millis(500);
     membership.hand_over_limit = Duration::from_secs(6);
-    membership.drain_limit = Duration::from_secs(5);
     membership
 }

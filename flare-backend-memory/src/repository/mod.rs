@@ -55,6 +55,6 @@ impl MemoryRepository {
 
 impl Repository for MemoryRepository {
     fn facts(&self) -> RepositoryFacts {
-        RepositoryFacts::new(1_000, self.max_content)
+        RepositoryFacts::new(1_000, self.max_content).in_process()
     }
 }

@@ -58,6 +58,7 @@ async fn a_single_put(uri: String) {
     // Only the put: nothing runs behind it.
     let (flare, _runtime) = Flare::builder(MemoryBackend::new())
         .repository(repository)
+        .exclusive()
         .delivery(Arc::new(RecordingDelivery::new(Arc::new(SystemClock::new()))))
         .build()
         .unwrap();

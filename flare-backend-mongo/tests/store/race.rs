@@ -76,7 +76,7 @@ async fn race(uri: String, how: &'static str) {
 async fn flare(config: MongoConfig) -> Flare {
     let repository = Arc::new(MongoRepository::connect(config).await.unwrap());
     let delivery = Arc::new(RecordingDelivery::new(Arc::new(SystemClock::new())));
-    let builder = Flare::builder(MemoryBackend::new()).repository(repository);
+    let builder = Flare::builder(MemoryBackend::new()).repository(repository).exclusive();
     builder.delivery(delivery).build().unwrap().0
 }
 

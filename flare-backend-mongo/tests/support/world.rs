@@ -26,6 +26,7 @@ impl World {
         let (flare, runtime) = Flare::builder(backend)
             .delivery(Arc::new(delivery.clone()))
             .settings(settings)
+            .exclusive()
             .build()
             .unwrap();
         let (stop, stopped) = oneshot::channel();

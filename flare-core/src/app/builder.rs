@@ -26,7 +26,8 @@ pub struct FlareBuilder {
     clock: Option<Arc<dyn Clock>>,
     settings: Settings,
     seed: Option<u64>,
-    cluster: Option<ClusterSettings>,
+    cluster: ClusterSettings,
+    exclusive: bool,
     #[cfg(feature = "http")]
     http: HttpConfig,
     /// Networks that may be called beside what the guard allows.
@@ -42,7 +43,8 @@ impl FlareBuilder {
             clock: None,
             settings: Settings::default(),
             seed: None,
-            cluster: None,
+            cluster: ClusterSettings::default(),
+            exclusive: false,
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
             #[cfg(feature = "http")]
@@ -92,14 +94,12 @@ impl FlareBuilder {
         self
     }
 
-    /// Shares the lanes with all Flares on the same stores that do so too, instead of working all
-    /// of them or none: each slot is worked by one node at a time, and moves when nodes come, go or
-    /// die.
+    /// What this node is called, weighs and may do. All Flares whose runtimes run on the same stores are
+    /// a cluster and share the lanes, a single one is a cluster of one: each slot is worked by one node
+    /// at a time, and moves when nodes come, go or die.
     ///
-    /// All runtimes on the same stores have to agree on this, and on
-    /// [`Settings::slots`](crate::pipeline::Settings::slots), which also takes the place of
-    /// [`ClusterSettings::slots`]: a node that is set to another number than the cluster says so in
-    /// its log and works nothing.
+    /// All of them have to agree on [`Settings::slots`](crate::pipeline::Settings::slots): a node that
+    /// is set to another number than the cluster says so in its log and works nothing.
     ///
     /// What a node does besides follows its [roles](crate::cluster::Roles): one that does not work
     /// takes documents, and spreads and sends nothing; one that does not ingest answers puts and
@@ -129,7 +129,14 @@ impl FlareBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cluster(mut self, settings: ClusterSettings) -> Self {
-        self.cluster = Some(settings);
+        self.cluster = settings;
+        self
+    }
+
+    /// Says that no other process ever works on these stores. Only then may leases be in this process's
+    /// memory while the repository outlives it: two processes could not agree on who works what.
+    pub fn exclusive(mut self) -> Self {
+        self.exclusive = true;
         self
     }
 
@@ -165,19 +172,22 @@ impl FlareBuilder {
             self.backend.queue.ok_or_else(|| missing("queue"))?,
             self.backend.lease.ok_or_else(|| missing("lease"))?,
         );
+        if lease.facts().in_process && !repository.facts().in_process && !self.exclusive {
+            return Err(refused(
+                "lease",
+                "is in this process's memory, and the repository outlives it: another process on the \
+                 same repository could not know who works what. Take leases that all of them see, or \
+                 say FlareBuilder::exclusive if there is never another one",
+            ));
+        }
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         let mut context =
             Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
-        let (member, handle) = match self.cluster {
-            Some(settings) => {
-                let (member, handle) = join(&context, settings, seed)?;
-                context.herald = Some(Arc::new(handle.clone()));
-                (Some((member, handle.clone())), Some(handle))
-            }
-            None => (None, None),
-        };
+        let (member, handle) = join(&context, self.cluster, seed)?;
+        context.herald = Some(Arc::new(handle.clone()));
         let context = Arc::new(context);
-        Ok((Flare::new(Arc::clone(&context), handle), Runtime::new(context, member)))
+        let flare = Flare::new(Arc::clone(&context), handle.clone());
+        Ok((flare, Runtime::new(context, member, handle)))
     }
 
     #[cfg(feature = "http")]
@@ -229,7 +239,6 @@ impl FlareBuilder {
             ("expire_every", settings.expire_every),
             ("tombstone_retention", settings.tombstone_retention),
             ("dead_letter_retention", settings.dead_letter_retention),
-            ("lease_ttl", settings.lease_ttl),
         ];
         for (field, value) in times {
             if value.is_zero() {
@@ -253,13 +262,13 @@ impl FlareBuilder {
 /// A part in the cluster, for the same slots on the same stores.
 fn join(
     context: &Context,
-    mut settings: ClusterSettings,
+    settings: ClusterSettings,
     seed: u64,
 ) -> Result<(ClusterMember, ClusterHandle)> {
-    settings.slots = context.all_slots();
     let (lease, repository) = (Arc::clone(&context.lease), Arc::clone(&context.repository));
-    let clock = Arc::clone(&context.clock);
-    ClusterMember::new(lease, repository, clock, settings, seed ^ CLUSTER_SEED)
+    let (clock, drain_limit) = (Arc::clone(&context.clock), Arc::clone(&context.drain_limit));
+    let (slots, seed) = (context.all_slots(), seed ^ CLUSTER_SEED);
+    ClusterMember::new(lease, repository, clock, settings, slots, drain_limit, seed)
 }
 
 fn refused(field: &'static str, reason: &'static str) -> Error {

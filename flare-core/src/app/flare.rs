@@ -36,7 +36,7 @@ pub struct Flare {
 struct Inner {
     context: Arc<Context>,
     ingest: Ingest,
-    cluster: Option<ClusterHandle>,
+    cluster: ClusterHandle,
 }
 
 impl Flare {
@@ -45,13 +45,14 @@ impl Flare {
         FlareBuilder::new(backend.into())
     }
 
-    pub(super) fn new(context: Arc<Context>, cluster: Option<ClusterHandle>) -> Self {
+    pub(super) fn new(context: Arc<Context>, cluster: ClusterHandle) -> Self {
         let ingest = Ingest::new(Arc::clone(&context));
         Self { inner: Arc::new(Inner { context, ingest, cluster }) }
     }
 
-    pub(super) fn cluster_handle(&self) -> Option<&ClusterHandle> {
-        self.inner.cluster.as_ref()
+    /// This node's part in the cluster of its stores: its incarnation, weight and load.
+    pub fn member(&self) -> &ClusterHandle {
+        &self.inner.cluster
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -173,7 +174,7 @@ impl Flare {
         operation: &'static str,
         changes: Vec<Change>,
     ) -> Vec<Result<DocumentChange>> {
-        if self.cluster_handle().is_some_and(|handle| !handle.roles().ingests) {
+        if !self.member().roles().ingests {
             let refused = || Error::new(ErrorKind::Unavailable, operation);
             let detail = "this node only works: hand documents to another one";
             return changes.iter().map(|_| Err(refused().detail(detail))).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::flare::Flare;
-use crate::cluster::{ClusterHandle, Standing};
+use crate::cluster::Standing;
 use crate::model::{NodeId, Timestamp, Unreadable};
 use crate::pipeline::LoopReport;
 
@@ -11,8 +11,7 @@ use crate::pipeline::LoopReport;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReport {
-    /// What it is known by, fresh for every start; in a cluster, also whenever it had to register
-    /// again.
+    /// What it is known by, fresh for every start and whenever it had to register again.
     pub id: NodeId,
     /// When it was built.
     pub started_at: Timestamp,
@@ -20,9 +19,9 @@ pub struct NodeReport {
     pub now: Timestamp,
     /// Whether its runtime runs.
     pub running: bool,
-    /// How it stands in its cluster; `None` if it is part of none. One that was drained has
-    /// [left](Standing::Left), and works no lanes until it is started again.
-    pub standing: Option<Standing>,
+    /// How it stands in its cluster. One that was drained has [left](Standing::Left), and works no
+    /// lanes until it is started again.
+    pub standing: Standing,
     /// Lanes it works.
     pub lanes: usize,
     /// Slots that all lanes are hashed onto, whoever works them.
@@ -45,13 +44,13 @@ impl Flare {
     /// What this handle's runtime is doing.
     pub fn node(&self) -> NodeReport {
         let context = self.context();
-        let registered = self.member().and_then(ClusterHandle::node);
+        let registered = self.member().node();
         NodeReport {
             id: registered.unwrap_or(context.node),
             started_at: context.started_at(),
             now: context.now(),
             running: context.progress.is_running(),
-            standing: self.member().map(ClusterHandle::standing),
+            standing: self.member().standing(),
             lanes: context.progress.lanes(),
             slots: context.slots,
             loops: context.loops(),

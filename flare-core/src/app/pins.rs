@@ -7,15 +7,13 @@ use tracing::warn;
 
 use super::flare::Flare;
 use super::subscriptions::Swapped;
+use crate::cluster::keys::SEATS;
 use crate::cluster::pin_slot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Subscription, SubscriptionId, SubscriptionStatus};
 use crate::pipeline::stage::chain;
 use crate::port::{Entry, Expect, Write, Written};
 
-/// What the keys begin with that say who has a reserved slot. A key alone reserves nothing: the
-/// subscription says where it is, the key keeps two of them from choosing the same slot.
-const SEATS: &str = "flare/pins/";
 /// The longest that the coordination store is waited for.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Others that may be faster before it is given up.
@@ -71,7 +69,6 @@ impl Flare {
     /// stored, which is before the slot has moved.
     pub async fn pin_slot(&self, slot: u32, node: Option<&str>) -> Result<()> {
         const OPERATION: &str = "pin_slot";
-        self.membership(OPERATION)?;
         let slots = self.context().all_slots();
         if slot >= slots {
             let error = Error::new(ErrorKind::NotFound, OPERATION).field("slot");

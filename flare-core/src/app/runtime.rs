@@ -15,11 +15,11 @@ use super::settled::others_work;
 use super::sharing::share_slots;
 use crate::cluster::{ClusterHandle, ClusterMember};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ownership::SlotChange;
 use crate::pipeline::context::Context;
 use crate::pipeline::crew::{self, Stage};
 use crate::pipeline::jobs;
 use crate::pipeline::lanes::{Lanes, Teller};
-use crate::pipeline::ownership::{OwnershipChange, own_all_slots};
 use crate::pipeline::reconcile::reconcile;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::{Stop, Stopper, stop};
@@ -38,13 +38,20 @@ const COUNTING: Duration = Duration::from_secs(1);
 #[must_use = "nothing is delivered unless the runtime runs"]
 pub struct Runtime {
     context: Arc<Context>,
-    member: Option<(ClusterMember, ClusterHandle)>,
-    began: bool,
+    member: ClusterMember,
+    handle: ClusterHandle,
+    unused: Unused,
 }
 
-impl Drop for Runtime {
+/// A runtime that has not begun, and says so when it is dropped.
+#[derive(Debug)]
+struct Unused {
+    is_fine: bool,
+}
+
+impl Drop for Unused {
     fn drop(&mut self) {
-        if !self.began {
+        if !self.is_fine {
             warn!(
                 "a runtime was dropped and never ran: nothing is delivered, unless another one runs \
                  on the same stores"
@@ -54,7 +61,7 @@ impl Drop for Runtime {
 }
 
 /// Where a runtime learns which slots are its own.
-type Changes = mpsc::Sender<OwnershipChange>;
+type Changes = mpsc::Sender<SlotChange>;
 
 /// What a runtime takes part in.
 #[derive(Debug, Clone, Copy)]
@@ -84,17 +91,14 @@ impl Drop for Running {
 }
 
 impl Runtime {
-    pub(super) fn new(
-        context: Arc<Context>,
-        member: Option<(ClusterMember, ClusterHandle)>,
-    ) -> Self {
-        Self { context, member, began: false }
+    pub(super) fn new(context: Arc<Context>, member: ClusterMember, handle: ClusterHandle) -> Self {
+        Self { context, member, handle, unused: Unused { is_fine: false } }
     }
 
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
     /// within the drain limit and gives its lanes back.
     ///
-    /// In a cluster it first has others take its slots over, within the cluster's drain limit.
+    /// If there are other nodes, it first has them take its slots over.
     ///
     /// Any future does for `shutdown`, `tokio::signal::ctrl_c()` for instance; what it gives is not
     /// looked at. See [`spawn`](Self::spawn) for a runtime in a task of its own.
@@ -105,7 +109,7 @@ impl Runtime {
     /// Says that it is not needed: another process works on the same stores, and this one only takes
     /// documents. Dropped without that, the log has a warning.
     pub fn unused(mut self) {
-        self.began = true;
+        self.unused.is_fine = true;
     }
 
     pub(super) fn context(&self) -> Arc<Context> {
@@ -124,66 +128,53 @@ impl Runtime {
 
     /// Starts all loops. Like all that follows it is neither generic nor async, so that it is compiled
     /// once, here, and not by everybody who runs it.
-    fn start(mut self) -> Working {
-        let Some((member, handle)) = self.member.take() else {
-            let own = |context, changes, _, stop| own_all_slots(context, changes, stop).boxed();
-            let limit = self.context.settings.drain_limit;
-            return self.start_owning(own, Part::ALL, limit);
-        };
-        let settings = member.settings();
-        // Nobody may take over, and then what is in flight has its time too.
-        let limit = settings.drain_limit * 2 + settings.call_limit;
-        let part = Part { works: settings.roles.works };
+    fn start(self) -> Working {
+        let Self { context, member, handle, mut unused } = self;
+        unused.is_fine = true;
+        let part = Part { works: member.settings().roles.works };
         let own = |context, changes, lanes, stop| {
             share_slots(member, handle, context, changes, lanes, stop).boxed()
         };
-        self.start_owning(own, part, limit)
+        start_owning(context, own, part)
     }
 
     fn start_scripted(self, script: mpsc::Receiver<Script>) -> Working {
+        let Self { context, mut unused, .. } = self;
+        unused.is_fine = true;
         let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
-        let limit = self.context.settings.drain_limit;
-        self.start_owning(own, Part::ALL, limit)
+        start_owning(context, own, Part::ALL)
     }
+}
 
-    fn start_owning(
-        mut self,
-        own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
-        part: Part,
-        drain_limit: Duration,
-    ) -> Working {
-        let (stopper, stop) = stop();
-        let (changes, ownership) = mpsc::channel(4);
-        let lanes = Lanes::new(Arc::clone(&self.context));
-        let own = own(Arc::clone(&self.context), changes, lanes.teller(), stop.clone());
-        self.began = true;
-        let mut loops = self.start_loops(part, &stop);
-        loops.spawn(lanes.run(ownership));
-        loops.spawn(keep_time(Arc::clone(&self.context), stop.clone()));
-        loops.spawn(once_time_is_known(Arc::clone(&self.context), stop, own));
-        let running = Running::new(Arc::clone(&self.context));
-        Working { context: self.context(), loops, stopper, drain_limit, _running: running }
+fn start_owning(
+    context: Arc<Context>,
+    own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
+    part: Part,
+) -> Working {
+    let (stopper, stop) = stop();
+    let (changes, ownership) = mpsc::channel(4);
+    let lanes = Lanes::new(Arc::clone(&context));
+    let own = own(Arc::clone(&context), changes, lanes.teller(), stop.clone());
+    let mut loops = JoinSet::new();
+    if part.works {
+        start_stages(&context, &mut loops, &stop);
     }
+    #[cfg(feature = "metrics")]
+    loops.spawn(crate::pipeline::meter::sample(Arc::clone(&context), stop.clone()));
+    loops.spawn(lanes.run(ownership));
+    loops.spawn(keep_time(Arc::clone(&context), stop.clone()));
+    loops.spawn(once_time_is_known(Arc::clone(&context), stop, own));
+    let running = Running::new(Arc::clone(&context));
+    Working { context, loops, stopper, _running: running }
+}
 
-    fn start_loops(&self, part: Part, stop: &Stop) -> JoinSet<()> {
-        let mut loops = JoinSet::new();
-        if part.works {
-            self.start_stages(&mut loops, stop);
-        }
-        #[cfg(feature = "metrics")]
-        loops.spawn(crate::pipeline::meter::sample(Arc::clone(&self.context), stop.clone()));
-        loops
+/// What any node may do for all of them.
+fn start_stages(context: &Arc<Context>, loops: &mut JoinSet<()>, stop: &Stop) {
+    for stage in [Stage::Partition, Stage::Spread] {
+        crew::start(context, stage, loops, stop);
     }
-
-    /// What any node may do for all of them.
-    fn start_stages(&self, loops: &mut JoinSet<()>, stop: &Stop) {
-        let context = || Arc::clone(&self.context);
-        for stage in [Stage::Partition, Stage::Spread] {
-            crew::start(&self.context, stage, loops, stop);
-        }
-        loops.spawn(reconcile(context(), stop.clone()));
-        loops.spawn(jobs::run(context(), stop.clone()));
-    }
+    loops.spawn(reconcile(Arc::clone(context), stop.clone()));
+    loops.spawn(jobs::run(Arc::clone(context), stop.clone()));
 }
 
 /// Takes part in sharing slots as soon as the store has said what time it is: by that all that is stored
@@ -201,7 +192,6 @@ struct Working {
     context: Arc<Context>,
     loops: JoinSet<()>,
     stopper: Stopper,
-    drain_limit: Duration,
     /// Also when this is dropped.
     _running: Running,
 }
@@ -210,7 +200,7 @@ impl Working {
     fn work_until(self, mut shutdown: BoxFuture<'_, ()>) -> BoxFuture<'_, Result<()>> {
         let work = async move {
             // All of it, also what is only held.
-            let Self { context, mut loops, stopper, drain_limit, _running } = self;
+            let Self { context, mut loops, stopper, _running } = self;
             info!("flare runs");
             let ended = tokio::select! {
                 biased;
@@ -235,7 +225,7 @@ impl Working {
             tokio::select! {
                 biased;
                 () = drained => say_what_is_left(&context).await,
-                () = context.sleep(drain_limit + MARGIN) => warn!("flare did not drain in time"),
+                () = context.sleep(context.settings.drain_limit + MARGIN) => warn!("flare did not drain in time"),
             }
             outcome
         };

@@ -109,10 +109,9 @@ impl RuntimeHandle {
     /// [drain limit](crate::pipeline::Settings::drain_limit) if that is shorter, is dropped, and
     /// may be sent again. What else there is to end, and to count, has some seconds more.
     ///
-    /// In a cluster others take its slots over first, which has the cluster's own limit: one that is
-    /// given less time here is dropped, and its slots follow when its lease has lapsed.
+    /// If there are other nodes, they take its slots over first, for at most half of that time.
     pub async fn drain(mut self, limit: Duration) -> Result<Left> {
-        self.context.limit_drain(limit);
+        self.context.drain_limit.shorten(limit);
         // If it has ended by itself, it says why.
         let _ = self.stop.send(());
         let ended = tokio::select! {

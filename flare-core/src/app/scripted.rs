@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use crate::error::Result;
+use crate::model::Tenure;
+use crate::ownership::{SlotChange, Term, Trust};
 use crate::pipeline::context::Context;
-use crate::pipeline::ownership::OwnershipChange;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::Stop;
-use crate::pipeline::term::{Term, Trust};
 
 /// What happens to the slots of a runtime.
 #[doc(hidden)]
@@ -30,7 +30,7 @@ pub enum Script {
 pub(super) async fn follow(
     mut script: mpsc::Receiver<Script>,
     context: Arc<Context>,
-    changes: mpsc::Sender<OwnershipChange>,
+    changes: mpsc::Sender<SlotChange>,
     mut stop: Stop,
 ) {
     loop {
@@ -43,10 +43,10 @@ pub(super) async fn follow(
             Some(Script::Grant(slots)) => grant(&context, slots).await,
             Some(Script::Release(slots, done)) => {
                 let slots = slots.into_iter().collect();
-                Ok(OwnershipChange::Released { slots, until: None, done })
+                Ok(SlotChange::Releasing { slots, until: Duration::MAX, done })
             }
             Some(Script::Lose(slots)) => {
-                Ok(OwnershipChange::Lost { slots: slots.into_iter().collect() })
+                Ok(SlotChange::Lost { slots: slots.into_iter().collect() })
             }
             // Whatever is held stays so.
             None => return stop.requested().await,
@@ -58,8 +58,9 @@ pub(super) async fn follow(
     }
 }
 
-async fn grant(context: &Context, slots: Vec<u32>) -> Result<OwnershipChange> {
+async fn grant(context: &Context, slots: Vec<u32>) -> Result<SlotChange> {
     let drawn = context.repository.next_epoch().await?;
-    let trust = Arc::new(Trust::until(Duration::MAX));
-    Ok(OwnershipChange::Granted(Term::drawn(slots.into_iter().collect(), drawn, trust)))
+    let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
+    let term = Term::new(tenure, Trust::unlimited(context.all_slots()));
+    Ok(SlotChange::Granted { slots: slots.into_iter().collect(), term })
 }

@@ -6,7 +6,6 @@ use super::left::Left;
 use crate::cluster::keys::NODES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::context::Context;
-use crate::pipeline::ownership;
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(10);
@@ -47,13 +46,8 @@ async fn nobody_works(context: &Context) -> bool {
 /// Whether runtimes other than this one may work on these stores: also where nobody answers that.
 pub(super) async fn others_work(context: &Context) -> bool {
     let asking = async {
-        for keys in [ownership::KEY, NODES] {
-            match context.lease.list(keys).await {
-                Ok(found) if found.entries.is_empty() => {}
-                _ => return true,
-            }
-        }
-        false
+        // One that cannot be asked may know of some.
+        context.lease.list(NODES).await.map_or(true, |found| !found.entries.is_empty())
     };
     tokio::select! {
         biased;

@@ -9,26 +9,17 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::load::publish_load;
-use crate::cluster::{ClusterHandle, ClusterMember, Elections, Listener, News, SlotChange, Trust};
+use crate::cluster::{ClusterHandle, ClusterMember, Elections, Listener, News};
 use crate::error::Result;
 use crate::model::SubscriptionId;
+use crate::ownership::SlotChange;
 use crate::pipeline::context::Context;
 use crate::pipeline::herald::Herald;
 use crate::pipeline::lanes::Teller;
-use crate::pipeline::ownership::OwnershipChange;
-use crate::pipeline::slots::Slots;
 use crate::pipeline::stop::Stop;
-use crate::pipeline::term::{Term, Trusted};
-use crate::port::Clock;
 
 /// How soon after an election all subscriptions are read again, at most.
 const SWEEP_WITHIN: Duration = Duration::from_secs(5);
-
-impl Trusted for Trust {
-    fn left(&self, slot: u32, clock: &dyn Clock) -> Duration {
-        Self::left(self, slot, clock)
-    }
-}
 
 /// Works the slots that the cluster gives this node, until told to stop: then hands them over and
 /// leaves. A node that somebody drained has none, and goes on without.
@@ -36,23 +27,23 @@ pub(super) async fn share_slots(
     member: ClusterMember,
     handle: ClusterHandle,
     context: Arc<Context>,
-    changes: mpsc::Sender<OwnershipChange>,
+    changes: mpsc::Sender<SlotChange>,
     lanes: Teller,
     mut stop: Stop,
 ) {
-    let (sender, receiver) = mpsc::channel(4);
     let mut stopping = stop.clone();
     let (news, elections) = (member.news(), member.elections());
     let every = member.settings().publish_every;
-    let run = member.run(sender, async move { stopping.requested().await });
-    let told = interpret(&context, receiver, &changes);
     tokio::select! {
         biased;
-        _ = async { tokio::join!(run, told) } => {}
+        () = member.run(changes.clone(), async move { stopping.requested().await }) => {}
         () = pass_on(news, lanes.clone()) => {}
         () = sweep_at_elections(elections, &context, &lanes) => {}
         () = publish_load(handle, Arc::clone(&context), every) => {}
     }
+    // Whoever is no member works nothing. Lanes that are gone work nothing either.
+    let slots = (0..context.all_slots()).collect();
+    let _ = changes.send(SlotChange::Lost { slots }).await;
     if !stop.is_requested() {
         info!("this node works no lanes any more until it is started again");
     }
@@ -88,33 +79,4 @@ impl Herald for ClusterHandle {
     async fn tell(&self, subscription: SubscriptionId) -> Result<()> {
         Self::tell(self, subscription.to_string()).await
     }
-}
-
-/// Tells lanes in their terms what the cluster says, until there are no more changes, or no lanes.
-async fn interpret(
-    context: &Context,
-    mut slots: mpsc::Receiver<SlotChange>,
-    changes: &mpsc::Sender<OwnershipChange>,
-) {
-    while let Some(change) = slots.recv().await {
-        let change = match change {
-            SlotChange::Granted { slots, tenure, trust } => {
-                let slots = slots.into_iter().collect();
-                OwnershipChange::Granted(Term::new(slots, tenure, Arc::new(trust)))
-            }
-            SlotChange::Release { slots, until, done } => {
-                let slots = slots.into_iter().collect();
-                OwnershipChange::Released { slots, until: Some(until), done }
-            }
-            SlotChange::Lost { slots } => {
-                OwnershipChange::Lost { slots: slots.into_iter().collect() }
-            }
-        };
-        if changes.send(change).await.is_err() {
-            return;
-        }
-    }
-    // Whoever is no member works nothing. Lanes that are gone work nothing either.
-    let slots: Slots = (0..context.all_slots()).collect();
-    let _ = changes.send(OwnershipChange::Lost { slots }).await;
 }

@@ -34,10 +34,8 @@ impl Flare {
         let mut report =
             report(&standing, &counted, &lanes, queue.to_string(), context.time().await?);
         // Whoever works the slot now may not have stored anything of the lane yet.
-        if let Some(cluster) = self.cluster_seen().await {
-            let worker = cluster.worker(context.slot_of(&subscription));
-            report.node = worker.map(|node| node.to_string());
-        }
+        let worker = self.cluster_seen().await.worker(context.slot_of(&subscription));
+        report.node = worker.map(|node| node.to_string());
         Ok(report)
     }
 

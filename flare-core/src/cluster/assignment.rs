@@ -22,7 +22,8 @@ pub struct Worker {
     /// What it is called. Preferences follow the name, so that a node that was started again is
     /// given much of what it had.
     pub name: String,
-    /// Its part of the slots, in relation to the others' weights. With 0 it gives all away, slowly.
+    /// Its part of the slots, in relation to the others' weights. With 0 it stands by: it is given
+    /// slots only while no node has a weight, and gives them away, slowly, once one has.
     pub weight: u32,
     /// Whether it may be given slots.
     pub receives: bool,
@@ -36,9 +37,14 @@ impl Worker {
         Self { id, name: name.into(), weight, receives: true, leaves: false }
     }
 
-    /// What may be given to it counts: somebody of weight 0 wants nothing.
+    /// Whether anything may be given to it.
+    fn is_there(&self) -> bool {
+        self.receives && !self.leaves
+    }
+
+    /// What is given to it among others: to one of weight 0 nothing.
     fn share(&self) -> u32 {
-        if self.receives && !self.leaves { self.weight } else { 0 }
+        if self.is_there() { self.weight } else { 0 }
     }
 }
 
@@ -112,13 +118,20 @@ impl<'a> Draft<'a> {
         pins: &BTreeMap<u32, String>,
         owners: Vec<Option<usize>>,
     ) -> Self {
-        let weights: Vec<u32> = workers.iter().map(|worker| worker.share()).collect();
+        let mut weights: Vec<u32> = workers.iter().map(|worker| worker.share()).collect();
+        if weights.iter().all(|weight| *weight == 0) {
+            // Only those who stand by are there.
+            weights = workers.iter().map(|worker| u32::from(worker.is_there())).collect();
+        }
         let preference = Preference::new(workers.iter().map(|it| it.name.as_str()), &weights);
         let mut shares = Shares::new(&weights, owners.len());
         for owner in owners.iter().flatten() {
             shares.give(*owner);
         }
-        let home = |name: &String| workers.iter().position(|it| it.share() > 0 && it.name == *name);
+        let home = |name: &String| {
+            let mut weighted = workers.iter().zip(&weights);
+            weighted.position(|(it, weight)| *weight > 0 && it.name == *name)
+        };
         let pins = pins
             .iter()
             .filter_map(|(slot, name)| Some((usize::try_from(*slot).ok()?, home(name)?)))

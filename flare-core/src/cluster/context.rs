@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::settings::ClusterSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{IdSource, NodeId};
+use crate::ownership::DrainLimit;
 use crate::port::{Clock, Lease, Repository};
 
 /// The wait after a first failure; it doubles with each further one.
@@ -21,6 +22,9 @@ pub(crate) struct Context {
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: ClusterSettings,
+    /// Slots that are shared out.
+    pub(crate) slots: u32,
+    pub(crate) drain_limit: Arc<DrainLimit>,
     ids: IdSource,
     random: Mutex<fastrand::Rng>,
 }
@@ -31,10 +35,13 @@ impl Context {
         repository: Arc<dyn Repository>,
         clock: Arc<dyn Clock>,
         settings: ClusterSettings,
+        slots: u32,
+        drain_limit: Arc<DrainLimit>,
         seed: u64,
     ) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(seed));
-        Self { lease, repository, clock, settings, ids: IdSource::seeded(seed), random }
+        let ids = IdSource::seeded(seed);
+        Self { lease, repository, clock, settings, slots, drain_limit, ids, random }
     }
 
     /// An incarnation nobody had before.

@@ -66,7 +66,11 @@ pub(crate) async fn stand(context: &Context, registration: &Registration, mut vi
                 let leadership = Leadership { context, registration, term: leader.term };
                 hold(&leadership, view.clone()).await
             }
-            None if may_stand(&state, registration) => run_for_it(context, registration).await,
+            None if may_stand(&state, registration) => {
+                // Alone there is nobody to be faster than.
+                let scatter = if state.nodes.len() > 1 { SCATTER } else { Duration::ZERO };
+                run_for_it(context, registration, scatter).await
+            }
             _ => Ok(StoreRevision::default()),
         };
         match outcome {
@@ -114,8 +118,12 @@ fn may_stand(state: &State, registration: &Registration) -> bool {
         })
 }
 
-async fn run_for_it(context: &Context, registration: &Registration) -> Result<StoreRevision> {
-    context.sleep(context.up_to(SCATTER)).await;
+async fn run_for_it(
+    context: &Context,
+    registration: &Registration,
+    scatter: Duration,
+) -> Result<StoreRevision> {
+    context.sleep(context.up_to(scatter)).await;
     let write = Write::new(keys::LEADER, registration.id.to_string())
         .lease(registration.lease)
         .expect(Expect::Absent);

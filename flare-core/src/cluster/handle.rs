@@ -78,7 +78,8 @@ impl ClusterHandle {
         }
     }
 
-    /// Changes the node's part of the slots. Less of it sheds slots slowly, 0 all of them. What the node
+    /// Changes the node's part of the slots. Less of it sheds slots slowly, 0 all of them to nodes that
+    /// have a weight. What the node
     /// sheds by itself while it is overloaded comes off this.
     pub fn set_weight(&self, weight: u32) {
         self.change(|facts| facts.weight = weight);

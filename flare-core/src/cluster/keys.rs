@@ -9,6 +9,8 @@
 //! | `cluster/drains/<incarnation>` | the node's lease | operators | nothing: the node is to leave |
 //! | `cluster/news` | nothing | any node | what it has to say to all: each write is news |
 //! | `cluster/pins` | nothing | operators | slots that belong to a node, by its name |
+//! | `flare/pins/<slot>` | nothing | operators | the subscription that has this reserved slot |
+//! | `flare/owner` | nothing | the first node | that a cluster works these stores: a runtime of before there was one for every store takes it, bound to its lease, and works all slots while it has it |
 
 use crate::model::NodeId;
 
@@ -18,6 +20,10 @@ pub(crate) const PREFIX: &str = "cluster/";
 pub(crate) const LEADER: &str = "cluster/leader";
 /// Whose value says who works what.
 pub(crate) const PLAN: &str = "cluster/plan";
+/// Whose holder, a runtime of before, works all slots by itself; kept by the cluster so that none does.
+pub(crate) const OWNER: &str = "flare/owner";
+/// What the keys begin with that say which subscription has a reserved slot.
+pub(crate) const SEATS: &str = "flare/pins/";
 /// Whose every write is news for all nodes.
 pub(crate) const NEWS: &str = "cluster/news";
 /// Whose value says which slots belong to which node.

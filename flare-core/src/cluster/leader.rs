@@ -75,7 +75,7 @@ async fn turn(
         return Ok(None);
     }
     let (plan, expect) = match &state.plan {
-        None => (Arc::new(Plan::empty(context.settings.slots)), Expect::Absent),
+        None => (Arc::new(Plan::empty(context.slots)), Expect::Absent),
         Some(stored) => match &stored.plan {
             Some(plan) => (Arc::clone(plan), Expect::At(stored.revision)),
             None => return Err(refuse("the plan cannot be read by this version")),
@@ -84,7 +84,7 @@ async fn turn(
     if leadership.is_behind(&plan) {
         return Err(refuse("a later leader wrote a plan"));
     }
-    if plan.slots.len() != context.settings.slots as usize {
+    if plan.slots.len() != context.slots as usize {
         return Err(refuse("the plan has another number of slots than this node's settings"));
     }
     let now = context.monotonic();
@@ -196,7 +196,7 @@ impl Memory {
         let settled = self.settled(context, now);
         let due = |node, since| self.due(context, state, plan, node, since);
         let overdue = |node, since| due(node, since).is_some_and(|due| due <= now);
-        let moves = if self.balance_at <= now { context.settings.moves() } else { 0 };
+        let moves = if self.balance_at <= now { context.settings.moves(context.slots) } else { 0 };
         draft(state, plan, &Knowledge { settled: &settled, overdue: &overdue, moves })
     }
 

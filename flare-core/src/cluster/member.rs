@@ -11,19 +11,24 @@ use super::context::Context;
 use super::election::stand;
 use super::elections::Elections;
 use super::handle::ClusterHandle;
+use super::lone_owner::outlast_lone_owner;
 use super::meter;
 use super::mirror::Mirror;
 use super::news::Listener;
 use super::record::NodeLoad;
 use super::registry::{Facts, Registration};
-use super::runner::{Runner, SlotChange, reading};
+use super::runner::{Runner, reading};
 use super::settings::ClusterSettings;
 use super::shed::shed;
 use super::state::State;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::NodeId;
 use crate::observe;
+use crate::ownership::{DrainLimit, SlotChange};
 use crate::port::{Clock, Lease, Repository};
+
+/// The most slots there may be.
+const MOST_SLOTS: u32 = 65_536;
 
 /// A node's part in the cluster; does nothing until it is [run](Self::run).
 #[derive(Debug)]
@@ -41,21 +46,52 @@ enum End {
     Lost,
 }
 
+/// A node that is dropped while it works: what a crash is. A store that can know of it need not wait.
+struct Crashed<'a> {
+    context: &'a Context,
+    registration: &'a Registration,
+    is_so: bool,
+}
+
+impl Drop for Crashed<'_> {
+    fn drop(&mut self) {
+        if self.is_so {
+            // Before others are given its slots: what has not been sent by now is not.
+            self.registration.trust.end();
+            self.context.lease.abandon(self.registration.lease);
+        }
+    }
+}
+
 impl ClusterMember {
-    /// A node on these stores. All randomness follows from `seed`, which must be another one for
-    /// every start.
+    /// A node on these stores, that shares out so many slots with the others. All randomness follows
+    /// from `seed`, which must be another one for every start.
     pub fn new(
         lease: Arc<dyn Lease>,
         repository: Arc<dyn Repository>,
         clock: Arc<dyn Clock>,
         settings: ClusterSettings,
+        slots: u32,
+        drain_limit: Arc<DrainLimit>,
         seed: u64,
     ) -> Result<(Self, ClusterHandle)> {
         settings.check().map_err(|invalid| Error::invalid("join_cluster", invalid))?;
+        if !(1..=MOST_SLOTS).contains(&slots) {
+            let error = Error::new(ErrorKind::Invalid, "join_cluster").field("slots");
+            return Err(error.detail(format!("must be from 1 to {MOST_SLOTS}")));
+        }
         let (weight, load) = (settings.weight, NodeLoad::default());
         let facts = Facts { weight, kept: 100, draining: false, load };
         let member = Self {
-            context: Arc::new(Context::new(lease, repository, clock, settings, seed)),
+            context: Arc::new(Context::new(
+                lease,
+                repository,
+                clock,
+                settings,
+                slots,
+                drain_limit,
+                seed,
+            )),
             mirror: Mirror::new(),
             facts: watch::Sender::new(facts),
             node: watch::Sender::new(None),
@@ -118,10 +154,14 @@ impl ClusterMember {
         let mut failures = 0;
         while !*stopping.borrow() && !changes.is_closed() {
             let facts = *self.facts.borrow();
+            let register = async {
+                outlast_lone_owner(&self.context).await?;
+                Registration::new(&self.context, facts).await
+            };
             let registered = tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stop| *stop) => return,
-                registered = Registration::new(&self.context, facts) => registered,
+                registered = register => registered,
             };
             match registered {
                 Ok(registration) => {
@@ -164,15 +204,17 @@ impl ClusterMember {
         stopping: &mut watch::Receiver<bool>,
     ) -> End {
         let context = &self.context;
+        let mut crashed = Crashed { context, registration, is_so: true };
         let mut runner = Runner::new(context, registration, changes);
         let (reading, mut reads) = reading();
         let (close, mut closing) = oneshot::channel();
         let mut plans = self.mirror.view();
         let leaving = async {
             let _ = stopping.wait_for(|stop| *stop).await;
+            let until = context.monotonic() + context.drain_limit.get();
             self.handed_over(registration.id).await;
             // Whoever follows the plans is there as long as this is.
-            let _ = close.send(context.monotonic() + context.settings.drain_limit);
+            let _ = close.send(until);
             std::future::pending::<()>().await;
         };
         let end = {
@@ -193,6 +235,7 @@ impl ClusterMember {
                 () = leaving => End::Lost,
             }
         };
+        crashed.is_so = false;
         // Election and leadership ended with the block above; now the work does.
         match end {
             End::Left => registration.leave(context).await,
@@ -207,7 +250,8 @@ impl ClusterMember {
         end
     }
 
-    /// Waits until others have this node's slots, nobody else could, or it has taken too long.
+    /// Waits until others have this node's slots, nobody else could, or half of the time is over: the
+    /// rest is for what is in flight then.
     async fn handed_over(&self, me: NodeId) {
         let done = |state: &State| {
             let plan = state.plan.as_ref().and_then(|stored| stored.plan.as_ref());
@@ -218,7 +262,7 @@ impl ClusterMember {
         tokio::select! {
             biased;
             _ = view.wait_for(|state| done(state)) => {}
-            () = self.context.sleep(self.context.settings.drain_limit) => {
+            () = self.context.sleep(self.context.drain_limit.get() / 2) => {
                 warn!(node = %me, "nobody took all slots over in time");
             }
         }

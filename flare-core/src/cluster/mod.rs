@@ -43,6 +43,7 @@ mod handover;
 mod held;
 pub(crate) mod keys;
 mod leader;
+mod lone_owner;
 mod member;
 mod meter;
 mod mirror;
@@ -57,19 +58,17 @@ mod settings;
 mod shed;
 mod shedding;
 mod state;
-mod trust;
 mod view;
 
 pub(crate) use elections::Elections;
 pub(crate) use news::{Listener, News};
 pub(crate) use pins::pin_slot;
 
+pub use crate::ownership::{DrainLimit, SlotChange, Slots, Term, Trust};
 pub use assignment::{Worker, assign};
 pub use handle::{ClusterHandle, Standing};
 pub use member::ClusterMember;
 pub use plan::{Plan, SlotState};
 pub use record::{NodeLoad, NodeRecord, Roles};
-pub use runner::SlotChange;
 pub use settings::ClusterSettings;
-pub use trust::Trust;
 pub use view::{ClusterView, Health, NodeView};

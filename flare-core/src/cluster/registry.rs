@@ -12,9 +12,9 @@ use super::keys;
 use super::mirror::{Mirror, View};
 use super::record::{NodeLoad, NodeRecord};
 use super::runner::Reading;
-use super::trust::Trust;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::NodeId;
+use crate::ownership::Trust;
 use crate::port::{Expect, LeaseId, StoreRevision, Write, Written};
 
 /// What a node may change about itself while it runs.
@@ -63,7 +63,7 @@ impl Registration {
         let (settings, id) = (&context.settings, context.fresh_id());
         let asked = context.monotonic();
         let grant = context.timed("grant", context.lease.grant(settings.ttl)).await?;
-        let trust = Trust::new(&grant, asked, settings.slots);
+        let trust = Trust::new(&grant, asked, context.slots);
         let name = settings.name.clone();
         let mut record = NodeRecord::new(name, settings.roles, facts.weight, grant.ttl);
         facts.tell(&mut record);

@@ -17,45 +17,13 @@ use super::meter::{self, Change};
 use super::mirror::View;
 use super::registry::Registration;
 use super::state::StoredPlan;
-use super::trust::Trust;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Epoch, Tenure};
+use crate::model::Epoch;
+use crate::ownership::{SlotChange, Slots, Term};
 use crate::port::{Entry, StoreRevision, Write};
 
 /// How soon a confirmation that could not be stored is tried again.
 const CONFIRM_AGAIN: Duration = Duration::from_millis(200);
-
-/// A change of which slots this node works.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SlotChange {
-    /// These slots are this node's.
-    #[non_exhaustive]
-    Granted {
-        /// Which slots.
-        slots: Vec<u32>,
-        /// Since when, under which epoch.
-        tenure: Tenure,
-        /// Until when each of them is certainly this node's; to be asked before every send.
-        trust: Trust,
-    },
-    /// These are to be given up: nothing new begins, what is in flight may finish.
-    #[non_exhaustive]
-    Release {
-        /// Which slots.
-        slots: Vec<u32>,
-        /// By when, on the monotonic clock; what is in flight then is dropped.
-        until: Duration,
-        /// To be dropped, or sent to, once nothing is worked any more.
-        done: oneshot::Sender<()>,
-    },
-    /// These are somebody else's, perhaps: what is in flight is dropped at once.
-    #[non_exhaustive]
-    Lost {
-        /// Which slots.
-        slots: Vec<u32>,
-    },
-}
 
 /// Carries out what plans ask of this node.
 #[derive(Debug)]
@@ -181,7 +149,8 @@ impl<'a> Runner<'a> {
         warn!(slots = slots.len(), "all slots are lost with the registration");
         meter::slots_changed(Change::Lost, slots.len());
         // Whoever does not listen any more works nothing.
-        if self.changes.send(SlotChange::Lost { slots }).await.is_err() {
+        if self.changes.send(SlotChange::Lost { slots: slots.into_iter().collect() }).await.is_err()
+        {
             debug!("nobody to tell that all slots are lost");
         }
         true
@@ -228,7 +197,7 @@ impl<'a> Runner<'a> {
         let Some(plan) = &stored.plan else {
             return unreadable("the plan cannot be read by this version".to_owned());
         };
-        let (planned, set) = (plan.slots.len(), self.context.settings.slots);
+        let (planned, set) = (plan.slots.len(), self.context.slots);
         if planned != set as usize {
             return unreadable(format!(
                 "the cluster has {planned} slots, this node is set to {set}"
@@ -256,7 +225,7 @@ impl<'a> Runner<'a> {
                 dropped.clone_from(&slots);
                 warn!(slots = slots.len(), "slots are not this node's any more: dropped");
                 meter::slots_changed(Change::Lost, slots.len());
-                SlotChange::Lost { slots }
+                SlotChange::Lost { slots: slots.into_iter().collect() }
             }
             Order::Release { slots, until } => {
                 slots.iter().for_each(|slot| trust.limit(*slot, until));
@@ -268,14 +237,15 @@ impl<'a> Runner<'a> {
                     released
                 }));
                 info!(slots = slots.len(), "is to give slots up");
-                SlotChange::Release { slots, until, done }
+                SlotChange::Releasing { slots: slots.into_iter().collect(), until, done }
             }
             Order::Grant { slots, tenure } => {
                 slots.iter().for_each(|slot| trust.open(*slot));
                 self.believed.extend(&slots);
                 info!(slots = slots.len(), epoch = tenure.epoch.get(), "was granted slots");
                 meter::slots_changed(Change::Granted, slots.len());
-                SlotChange::Granted { slots, tenure, trust: trust.clone() }
+                let slots: Slots = slots.into_iter().collect();
+                SlotChange::Granted { slots, term: Term::new(tenure, trust.clone()) }
             }
         };
         let gone = |_| Error::new(ErrorKind::Lost, "follow").detail("nobody works any more");

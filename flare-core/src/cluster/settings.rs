@@ -1,4 +1,4 @@
-//! Takes the host's wishes; gives the figures the cluster holds itself to.
+//! What a node is in its cluster, and the figures the cluster holds itself to.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use super::record::Roles;
 use crate::model::Invalid;
 use crate::model::duration::{MAX_DURATION, TOO_LONG};
 
-/// How a node takes part in a cluster. All nodes of a cluster should agree on all but `name`,
-/// `roles`, `weight` and `shed_load`; on `slots` they must.
+/// What a node is called, what it weighs and what it may do in the cluster of its stores. All nodes
+/// should agree on all but `name`, `roles`, `weight` and `shed_load`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterSettings {
@@ -16,11 +16,9 @@ pub struct ClusterSettings {
     pub name: String,
     /// What it may be used for.
     pub roles: Roles,
-    /// Its part of the slots, in relation to the others' weights.
+    /// Its part of the slots, in relation to the others' weights. With 0 it stands by: it works slots
+    /// only while no node with a weight is there.
     pub weight: u32,
-    /// Slots that are shared out. [`FlareBuilder::cluster`](crate::FlareBuilder::cluster) sets it to
-    /// what the lanes are hashed onto.
-    pub slots: u32,
     /// How long a node that died keeps its slots from others. Asked of the store, which may grant
     /// more.
     pub ttl: Duration,
@@ -34,8 +32,6 @@ pub struct ClusterSettings {
     pub move_every: Duration,
     /// How long a node may take to give a slot up; then it is taken. At least `ttl`.
     pub hand_over_limit: Duration,
-    /// Longest wait for others to take over, when this node leaves.
-    pub drain_limit: Duration,
     /// How often a node's load is published, if it changed.
     pub publish_every: Duration,
     /// Whether the node lowers its own weight while it is overloaded: by a quarter after a minute of
@@ -52,14 +48,12 @@ impl Default for ClusterSettings {
             name: "flare".to_owned(),
             roles: Roles::ALL,
             weight: 100,
-            slots: 1_024,
             ttl: Duration::from_secs(15),
             call_limit: Duration::from_secs(3),
             settle_after: Duration::from_secs(5),
             move_percent: 5,
             move_every: Duration::from_secs(2),
             hand_over_limit: Duration::from_secs(30),
-            drain_limit: Duration::from_secs(15),
             publish_every: Duration::from_secs(10),
             shed_load: true,
             sweep_every: Duration::from_secs(60),
@@ -72,8 +66,6 @@ impl ClusterSettings {
     pub fn check(&self) -> Result<(), Invalid> {
         let rules = [
             (self.name.is_empty(), "name", "is empty"),
-            (self.slots == 0, "slots", "must be at least 1"),
-            (self.slots > 65_536, "slots", "must be at most 65536"),
             (self.weight > 1_000_000, "weight", "must be at most 1000000"),
             (self.ttl < Duration::from_secs(1), "ttl", "must be at least 1s"),
             (self.call_limit.is_zero(), "call-limit", "must not be zero"),
@@ -88,7 +80,6 @@ impl ClusterSettings {
             (self.settle_after > MAX_DURATION, "settle-after", TOO_LONG),
             (self.move_every > MAX_DURATION, "move-every", TOO_LONG),
             (self.hand_over_limit > MAX_DURATION, "hand-over-limit", TOO_LONG),
-            (self.drain_limit > MAX_DURATION, "drain-limit", TOO_LONG),
             (self.publish_every > MAX_DURATION, "publish-every", TOO_LONG),
             (self.sweep_every > MAX_DURATION, "sweep-every", TOO_LONG),
         ];
@@ -99,8 +90,8 @@ impl ClusterSettings {
     }
 
     /// How many slots may move at a time only to balance.
-    pub(crate) fn moves(&self) -> usize {
-        let share = u64::from(self.slots) * u64::from(self.move_percent) / 100;
+    pub(crate) fn moves(&self, slots: u32) -> usize {
+        let share = u64::from(slots) * u64::from(self.move_percent) / 100;
         usize::try_from(share).unwrap_or(usize::MAX).max(1)
     }
 }
@@ -113,30 +104,27 @@ mod tests {
     fn defaults_are_sound_and_contradictions_name_their_field() {
         let sound = ClusterSettings::default();
         assert_eq!(sound.check(), Ok(()));
-        assert_eq!(sound.moves(), 51);
+        assert_eq!((sound.moves(1_024), sound.moves(3)), (51, 1));
         let secs = Duration::from_secs;
         for (field, broken) in [
             ("hand-over-limit", ClusterSettings { hand_over_limit: secs(14), ..sound.clone() }),
             ("call-limit", ClusterSettings { call_limit: secs(4), ..sound.clone() }),
-            ("slots", ClusterSettings { slots: 0, ..sound.clone() }),
             ("name", ClusterSettings { name: String::new(), ..sound.clone() }),
             ("move-percent", ClusterSettings { move_percent: 0, ..sound.clone() }),
         ] {
             assert_eq!(broken.check().unwrap_err().field(), field);
         }
-        assert_eq!(ClusterSettings { slots: 3, ..sound }.moves(), 1);
     }
 
     #[test]
     fn a_time_that_cannot_be_added_to_another_is_refused_by_its_name() {
         type Spoil = fn(&mut ClusterSettings);
-        let table: [(&str, Spoil); 8] = [
+        let table: [(&str, Spoil); 7] = [
             ("ttl", |it| (it.ttl, it.hand_over_limit, it.sweep_every) = (MAX, MAX, MAX)),
             ("call-limit", |it| it.call_limit = MAX),
             ("settle-after", |it| it.settle_after = MAX),
             ("move-every", |it| it.move_every = MAX),
             ("hand-over-limit", |it| it.hand_over_limit = MAX),
-            ("drain-limit", |it| it.drain_limit = MAX),
             ("publish-every", |it| it.publish_every = MAX),
             ("sweep-every", |it| it.sweep_every = MAX),
         ];

@@ -131,9 +131,9 @@ impl State {
         self.records().any(|(id, record)| id != me && record.roles.leads && !record.draining)
     }
 
-    /// Whether somebody other than `me` could work slots.
+    /// Whether a node other than `me` could work slots, if only because no other does.
     pub(crate) fn has_other_worker(&self, me: NodeId) -> bool {
-        self.records().any(|(id, it)| id != me && it.is_working() && it.weight > 0)
+        self.records().any(|(id, it)| id != me && it.is_working())
     }
 }
 

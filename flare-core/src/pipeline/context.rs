@@ -1,7 +1,6 @@
 //! Takes the ports and settings a host chose; gives every stage the same ones.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
 use crate::error::Result;
 use crate::model::{IdSource, NodeId, Timestamp};
+use crate::ownership::DrainLimit;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
 
 /// What all stages of one Flare share. Nothing of it is global: two of them don't meet.
@@ -47,8 +47,7 @@ pub(crate) struct Context {
     pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
-    /// The longest that lanes may drain, in nanoseconds, if somebody has less time than the settings say.
-    drain_within: AtomicU64,
+    pub(crate) drain_limit: Arc<DrainLimit>,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
     /// When it was built, by the monotonic clock.
@@ -78,6 +77,7 @@ impl Context {
             store_clock: Arc::new(StoreClock::new(Arc::clone(&clock))),
             places: Places::new(&settings),
             content: ContentBudget::new(settings.content_limit),
+            drain_limit: Arc::new(DrainLimit::new(settings.drain_limit)),
             settings,
             events: Events::new(),
             ids,
@@ -89,23 +89,10 @@ impl Context {
             restorer: Restorer::default(),
             herald: None,
             tasks_lost: Notify::new(),
-            drain_within: AtomicU64::new(u64::MAX),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,
         }
-    }
-
-    /// Gives lanes no longer than this to finish what is in flight when they drain.
-    pub(crate) fn limit_drain(&self, limit: Duration) {
-        let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        self.drain_within.fetch_min(nanos, Ordering::AcqRel);
-    }
-
-    /// How long lanes have to finish what is in flight when they drain.
-    pub(crate) fn drain_limit(&self) -> Duration {
-        let within = Duration::from_nanos(self.drain_within.load(Ordering::Acquire));
-        self.settings.drain_limit.min(within)
     }
 
     /// How many items a store takes at a time.

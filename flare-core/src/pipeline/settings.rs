@@ -86,11 +86,9 @@ pub struct Settings {
     pub dead_letter_retention: Duration,
     /// How often lag and queue depths are counted for the metrics, if there are any.
     pub sample_every: Duration,
-    /// How long in-flight requests may take to finish at shutdown.
+    /// How long a shutdown may take: until other nodes, if there are any, have taken over, and requests
+    /// in flight are finished.
     pub drain_limit: Duration,
-    /// How long a runtime that died keeps its lanes from others; in a cluster
-    /// [`ClusterSettings::ttl`](crate::cluster::ClusterSettings::ttl) says it.
-    pub lease_ttl: Duration,
 }
 
 impl Default for Settings {
@@ -124,7 +122,6 @@ impl Default for Settings {
             dead_letter_retention: Duration::from_secs(30 * DAY),
             sample_every: Duration::from_secs(15),
             drain_limit: Duration::from_secs(15),
-            lease_ttl: Duration::from_secs(15),
         }
     }
 }

@@ -56,6 +56,31 @@ pub trait Lease: fmt::Debug + Send + Sync + 'static {
 
     /// Follows all changes under a prefix after `from`.
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent>;
+
+    /// The holder of a lease is gone without a word, as when its task was dropped. A store in the holder's
+    /// process knows by that that it is dead, and ends the lease; any other waits for its time.
+    fn abandon(&self, _lease: LeaseId) {}
+
+    /// What this backend can do; read once, honoured above the port.
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
+    }
+}
+
+/// What a coordination backend can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LeaseFacts {
+    /// Only this process sees it, and it ends with the process.
+    pub in_process: bool,
+}
+
+impl LeaseFacts {
+    /// A backend in the memory of this process.
+    #[must_use]
+    pub const fn in_process() -> Self {
+        Self { in_process: true }
+    }
 }
 
 /// Names a lease. Backends choose the numbers; none is used twice.

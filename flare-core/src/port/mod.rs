@@ -29,8 +29,8 @@ mod upkeep;
 pub use clock::{Clock, SystemClock};
 pub use delivery::{Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter};
 pub use lease::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Snapshot, StoreRevision, Write,
-    Written,
+    Entry, EventKind, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Snapshot,
+    StoreRevision, Write, Written,
 };
 pub use page::{Listing, Page};
 pub use queue::{

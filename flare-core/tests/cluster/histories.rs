@@ -49,7 +49,7 @@ impl History {
         let (lease, repository): (Arc<dyn Lease>, Arc<dyn Repository>) =
             (world.memory.lease(), world.memory.repository());
         // Late by more than a call may take, so that answers get lost too.
-        let longest = settings(slots).call_limit * 3 / 2;
+        let longest = settings().call_limit * 3 / 2;
         let lease = FaultyLease::new(lease, faults.clone())
             .dropping_watches(watches)
             .delaying(late, longest, clock);

@@ -51,15 +51,15 @@ pub(crate) async fn work(
         };
         match change {
             None => return works.lock().unwrap().clear(),
-            Some(SlotChange::Granted { slots, tenure, trust, .. }) => {
+            Some(SlotChange::Granted { slots, term }) => {
                 let mut works = works.lock().unwrap();
-                for slot in slots {
-                    let before = works.insert(slot, (tenure.epoch, trust.clone()));
+                for slot in slots.iter() {
+                    let before = works.insert(slot, (term.epoch, term.trust.clone()));
                     assert!(before.is_none(), "slot {slot} was granted while it was worked");
                 }
             }
-            Some(SlotChange::Release { slots, done, .. }) => {
-                let epoch = |slot: &u32| Some((*slot, works.lock().unwrap().get(slot)?.0));
+            Some(SlotChange::Releasing { slots, done, .. }) => {
+                let epoch = |slot: u32| Some((slot, works.lock().unwrap().get(&slot)?.0));
                 let epochs: Vec<_> = slots.iter().filter_map(epoch).collect();
                 let clock = clock.clone();
                 let wait = match manners {
@@ -75,11 +75,10 @@ pub(crate) async fn work(
                     (epochs, done)
                 });
             }
-            Some(SlotChange::Lost { slots, .. }) => {
+            Some(SlotChange::Lost { slots }) => {
                 let mut works = works.lock().unwrap();
-                slots.iter().for_each(|slot| _ = works.remove(slot));
+                slots.iter().for_each(|slot| _ = works.remove(&slot));
             }
-            Some(other) => panic!("what is {other:?}?"),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::cluster::{
-    ClusterHandle, ClusterMember, ClusterSettings, ClusterView, Health, Plan,
+    ClusterHandle, ClusterMember, ClusterSettings, ClusterView, DrainLimit, Health, Plan,
 };
 use flare_core::model::{Epoch, NodeId, Timestamp};
 use flare_core::port::{Clock, Lease};
@@ -29,16 +29,14 @@ pub(crate) fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-pub(crate) fn settings(slots: u32) -> ClusterSettings {
+pub(crate) fn settings() -> ClusterSettings {
     let mut settings = ClusterSettings::default();
-    settings.slots = slots;
     settings.ttl = TTL;
     settings.call_limit = secs(2);
     settings.settle_after = secs(3);
     settings.move_percent = 25;
     settings.move_every = secs(1);
     settings.hand_over_limit = secs(16);
-    settings.drain_limit = secs(12);
     settings.sweep_every = secs(30);
     settings
 }
@@ -97,7 +95,7 @@ impl World {
         change: impl FnOnce(&mut ClusterSettings),
     ) {
         self.seed += 1;
-        let mut settings = settings(self.slots);
+        let mut settings = settings();
         settings.name = name.to_owned();
         change(&mut settings);
         let cut = Arc::new(AtomicBool::new(false));
@@ -105,8 +103,17 @@ impl World {
         let line = Line { inner, calls, cut: Arc::clone(&cut) };
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let repository = Arc::clone(&self.repository);
-        let (member, handle) =
-            ClusterMember::new(Arc::new(line), repository, clock, settings, self.seed).unwrap();
+        let (slots, drain) = (self.slots, Arc::new(DrainLimit::new(secs(12))));
+        let (member, handle) = ClusterMember::new(
+            Arc::new(line),
+            repository,
+            clock,
+            settings,
+            slots,
+            drain,
+            self.seed,
+        )
+        .unwrap();
         let (sender, receiver) = mpsc::channel(8);
         let (stop, stopped) = oneshot::channel::<()>();
         let works = Works::default();

@@ -150,7 +150,7 @@ impl History {
             4 => {
                 let weight = [0, 50, 100, 300][self.random.usize(..4)];
                 self.note(format_args!("weigh {name}: {weight}"));
-                self.runs.nodes[name].node.flare.member().unwrap().set_weight(weight);
+                self.runs.nodes[name].node.flare.member().set_weight(weight);
             }
             5 => {
                 self.note(format_args!("drain {name}"));
@@ -224,7 +224,6 @@ fn named(
     cluster.move_percent = 40;
     cluster.move_every = secs(1);
     cluster.hand_over_limit = secs(16);
-    cluster.drain_limit = secs(12);
     Flare::builder(backend.clone())
         .delivery(Arc::new(clients.clone()))
         .clock(Arc::new(clock.clone()))

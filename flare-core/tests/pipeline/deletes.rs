@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::support::{World, few_slots, url};
 use crate::wall_clock::SetClock;
+use flare_backend_memory::MemoryBackend;
 use flare_core::model::{
     DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Placement,
     Revision, Spread, Subscription, SubscriptionStatus, Version,
@@ -332,7 +333,13 @@ async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
     world.start();
     world.until("its lane works", async || world.flare.node().lanes == 1).await;
 
-    world.flare.delete_subscription(gone.id).await.unwrap();
+    // By somebody whose word reaches no node.
+    let mut elsewhere = world.backend.clone();
+    elsewhere.lease = Some(MemoryBackend::new().lease());
+    let delivery = Arc::new(world.delivery.clone());
+    let (unheard, runtime) = Flare::builder(elsewhere).delivery(delivery).build().unwrap();
+    runtime.unused();
+    unheard.delete_subscription(gone.id).await.unwrap();
     world.pass(10 * Duration::from_secs(60)).await;
     assert_eq!(world.flare.node().lanes, 1, "its lane has not heard of it");
     assert!(world.stored(gone.id).await.is_some(), "what a lane still works is kept");

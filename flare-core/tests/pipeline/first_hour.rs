@@ -91,8 +91,8 @@ async fn an_end_in_a_hurry_leaves_no_lease_behind() {
     }
     let left = running.drain(Duration::from_millis(50)).await.unwrap();
     assert_eq!(left.pending, 1);
-    let owner = memory.lease().list("flare/owner").await.unwrap();
-    assert!(owner.entries.is_empty(), "the next runtime works at once: {owner:?}");
+    let nodes = memory.lease().list("cluster/nodes/").await.unwrap();
+    assert!(nodes.entries.is_empty(), "the next runtime works at once: {nodes:?}");
 }
 
 #[tokio::test]

@@ -408,11 +408,10 @@ async fn wrong_input_is_explained() {
 #[tokio::test]
 async fn figures_that_cannot_work_are_refused_before_anything_starts() {
     type Spoil = fn(&mut Settings);
-    let wrong: [(&str, Spoil); 4] = [
+    let wrong: [(&str, Spoil); 3] = [
         ("slots", |settings| settings.slots = Some(0)),
         ("concurrency", |settings| settings.concurrency = 0),
         ("timeout", |settings| settings.timeout = Duration::ZERO),
-        ("lease_ttl", |settings| settings.lease_ttl = Duration::ZERO),
     ];
     for (field, spoil) in wrong {
         let mut settings = Settings::default();

@@ -17,6 +17,7 @@ mod long_times;
 mod metrics;
 mod moves;
 mod node;
+mod ownership;
 mod queue_jobs;
 mod queues;
 mod quiet;

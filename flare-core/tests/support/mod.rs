@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::cluster::ClusterSettings;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{
     DocumentChange, DocumentUrl, Job, JobKind, NewResource, Resource, Row, RowKey, Subscription,
@@ -28,6 +29,7 @@ pub(crate) struct World {
     pub(crate) backend: Backend,
     pub(crate) delivery: RecordingDelivery,
     pub(crate) settings: Settings,
+    pub(crate) cluster: ClusterSettings,
     pub(crate) flare: Flare,
     /// Another one on the same stores, for which nothing fails.
     pub(crate) calm: Flare,
@@ -38,14 +40,20 @@ pub(crate) struct World {
 impl World {
     /// A Flare whose runtime does not run yet.
     pub(crate) fn new(settings: Settings) -> Self {
+        Self::leased(settings, long_leases())
+    }
+
+    /// The same, with leases that are prolonged as often as these settings say.
+    pub(crate) fn leased(settings: Settings, cluster: ClusterSettings) -> Self {
         let clock =
             ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
         let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
         let backend = Backend::from(memory.clone());
-        let (flare, _) = build(&backend, &delivery, &clock, &settings, 0);
-        let (calm, _) = build(&backend, &delivery, &clock, &settings, u64::MAX);
-        Self { clock, memory, backend, delivery, settings, flare, calm, running: None, starts: 0 }
+        let built = |seed| build(&backend, &delivery, &clock, (&settings, &cluster), seed).0;
+        let (flare, calm) = (built(0), built(u64::MAX));
+        let (running, starts) = (None, 0);
+        Self { clock, memory, backend, delivery, settings, cluster, flare, calm, running, starts }
     }
 
     /// The same, with something before the repository.
@@ -55,16 +63,16 @@ impl World {
     ) -> Self {
         let mut world = Self::new(settings);
         world.backend.repository = Some(wrap(world.memory.repository(), &world.clock));
-        let World { backend, delivery, clock, settings, .. } = &world;
-        world.flare = build(backend, delivery, clock, settings, 0).0;
+        let World { backend, delivery, clock, settings, cluster, .. } = &world;
+        world.flare = build(backend, delivery, clock, (settings, cluster), 0).0;
         world
     }
 
     /// Starts a runtime, beside those that run.
     pub(crate) fn start(&mut self) {
         self.starts += 1;
-        let World { backend, delivery, clock, settings, starts, .. } = &*self;
-        let (flare, runtime) = build(backend, delivery, clock, settings, *starts);
+        let World { backend, delivery, clock, settings, cluster, starts, .. } = &*self;
+        let (flare, runtime) = build(backend, delivery, clock, (settings, cluster), *starts);
         self.flare = flare;
         self.running = Some(tokio::spawn(runtime.run(std::future::pending::<()>())));
     }
@@ -162,16 +170,28 @@ fn build(
     backend: &Backend,
     delivery: &RecordingDelivery,
     clock: &ManualClock,
-    settings: &Settings,
+    (settings, cluster): (&Settings, &ClusterSettings),
     seed: u64,
 ) -> (Flare, flare_core::Runtime) {
     Flare::builder(backend.clone())
         .delivery(Arc::new(delivery.clone()))
         .clock(Arc::new(clock.clone()))
         .settings(settings.clone())
+        .cluster(cluster.clone())
         .seed(seed)
         .build()
         .unwrap()
+}
+
+/// A node that says so seldom that it is there, and gives a store that hangs much time.
+pub(crate) fn long_leases() -> ClusterSettings {
+    let mut cluster = ClusterSettings::default();
+    cluster.ttl = Duration::from_secs(1_200);
+    cluster.call_limit = cluster.ttl / 4;
+    cluster.hand_over_limit = cluster.ttl;
+    cluster.sweep_every = cluster.ttl;
+    cluster.publish_every = cluster.ttl;
+    cluster
 }
 
 pub(crate) fn few_slots() -> Settings {

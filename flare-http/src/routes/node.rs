@@ -4,7 +4,6 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use flare_core::cluster::Standing;
 use flare_core::model::duration::format_duration;
 
 use super::answer::{Answer, json};
@@ -31,7 +30,7 @@ pub(crate) async fn about(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     responses((status = 200, description = "How it is doing", body = NodeStatus)))]
 pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let (node, now, options) = (state.flare().node(), state.now(), state.options());
-    let nodes = state.flare().cluster_seen().await.map_or(1, |seen| seen.nodes.len());
+    let nodes = state.flare().cluster_seen().await.nodes.len();
     let up = now - node.started_at;
     let shown = |report: &flare_core::pipeline::LoopReport| LoopView {
         name: report.name.to_string(),
@@ -46,7 +45,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
         uptime: format_duration(std::time::Duration::from_secs(up.as_secs())),
         node: node.id.to_string(),
         running: node.running,
-        standing: node.standing.map(Standing::as_str),
+        standing: node.standing.as_str(),
         nodes: nodes as u64,
         consumers: 0,
         lanes: node.lanes as u64,

@@ -1,6 +1,5 @@
-//! Takes what is known of a cluster, or of a node without one; gives it as JSON has it.
+//! What is known of a cluster, as JSON has it.
 
-use flare_core::NodeReport;
 use flare_core::cluster::{self, ClusterView, Roles, SlotState};
 use flare_core::model::{NodeId, Timestamp};
 use flare_core::port::Page;
@@ -50,21 +49,6 @@ impl ClusterHealth {
             plan: view.plan.as_ref().map(|plan| plan.generation),
         }
     }
-
-    /// Of a node without a cluster, which has all slots while it runs.
-    pub(crate) fn alone(node: &NodeReport) -> Self {
-        let slots = u64::from(node.slots);
-        Self {
-            status: if node.running { Colour::Green } else { Colour::Red },
-            nodes: 1,
-            draining: 0,
-            slots,
-            unassigned: if node.running { 0 } else { slots },
-            moving: 0,
-            leader: node.running.then_some(node.id),
-            plan: None,
-        }
-    }
 }
 
 /// Green: everything is worked. Yellow: it is, and something is under way: slots move, a node
@@ -104,12 +88,6 @@ impl NodeList {
             pagination: Pagination::new(page, total),
             nodes: part(nodes, page).map(shown).collect(),
         }
-    }
-
-    /// The same where there is no cluster.
-    pub(crate) fn alone(node: &NodeReport, page: Page) -> Self {
-        let only = std::iter::once(NodeShape::alone(node));
-        Self { pagination: Pagination::new(page, 1), nodes: part(only, page).collect() }
     }
 }
 
@@ -181,23 +159,6 @@ impl NodeShape {
             }),
         }
     }
-
-    fn alone(node: &NodeReport) -> Self {
-        Self {
-            id: node.id,
-            name: None,
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            started_at: node.started_at.to_string(),
-            roles: Some(roles(Roles::ALL)),
-            weight: None,
-            shed_percent: None,
-            draining: false,
-            leader: node.running,
-            local: true,
-            slots: if node.running { u64::from(node.slots) } else { 0 },
-            load: None,
-        }
-    }
 }
 
 /// What a node may be used for: to decide who works what, to work, to take documents.
@@ -242,22 +203,6 @@ impl SlotList {
         Self {
             pagination: Pagination::new(page, u64::from(total)),
             slots: part(0..total, page).map(|slot| SlotShape::of(view, slot)).collect(),
-        }
-    }
-
-    /// The same where there is no cluster.
-    pub(crate) fn alone(node: &NodeReport, page: Page) -> Self {
-        let owner = node.running.then_some(node.id);
-        let shown = |slot| SlotShape {
-            slot,
-            state: if owner.is_some() { SlotWord::Owned } else { SlotWord::Free },
-            node: owner,
-            to: None,
-            epoch: None,
-        };
-        Self {
-            pagination: Pagination::new(page, u64::from(node.slots)),
-            slots: part(0..node.slots, page).map(shown).collect(),
         }
     }
 }

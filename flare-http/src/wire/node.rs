@@ -39,10 +39,8 @@ pub(crate) struct NodeStatus {
     pub(crate) node: String,
     /// Whether its runtime runs.
     pub(crate) running: bool,
-    /// How it stands in its cluster, if it is set to be part of one: `outside`, `member`, `leaving` or `left`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(crate) standing: Option<&'static str>,
+    /// How it stands in its cluster: `outside`, `member`, `leaving` or `left`.
+    pub(crate) standing: &'static str,
     /// How many nodes are connected, as far as this one sees.
     pub(crate) nodes: u64,
     /// How many consumers it works.

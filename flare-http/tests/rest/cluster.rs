@@ -255,7 +255,7 @@ async fn a_node_that_only_works_says_so_to_whoever_brings_documents() {
 }
 
 #[tokio::test]
-async fn without_a_cluster_a_node_is_all_there_is() {
+async fn a_node_alone_is_a_cluster_of_one() {
     let server = Server::start().await;
     let health = server.get("/cluster/health").await.is(200).json();
     assert_eq!((&health["status"], &health["nodes"]), (&"green".into(), &1.into()));
@@ -270,7 +270,7 @@ async fn without_a_cluster_a_node_is_all_there_is() {
 
     let own = format!("/cluster/nodes/{}/drain", id.as_str().unwrap());
     let refused = server.post(&own, "{}").await.is(409);
-    assert!(refused.body.contains("part of no cluster"), "{refused:?}");
+    assert!(refused.body.contains("only node"), "{refused:?}");
     server.post(&format!("/cluster/nodes/{NOBODY}/drain"), "{}").await.is(404);
 
     let idle = Server::on(Flare::builder(MemoryBackend::new()), false, |api| api).await;

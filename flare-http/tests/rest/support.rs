@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use flare_backend_memory::MemoryBackend;
+use flare_core::cluster::Health;
 use flare_core::port::SystemClock;
 use flare_core::{Flare, FlareBuilder};
 use flare_http::Api;
@@ -28,9 +29,13 @@ impl Server {
         Self::with(|api| api).await
     }
 
-    /// With options of its own.
+    /// With options of its own; works all slots.
     pub(crate) async fn with(options: impl FnOnce(Api) -> Api) -> Self {
-        Self::on(Flare::builder(MemoryBackend::new()), true, options).await
+        let server = Self::on(Flare::builder(MemoryBackend::new()), true, options).await;
+        while server.flare.cluster().await.unwrap().health != Health::Green {
+            tokio::task::yield_now().await;
+        }
+        server
     }
 
     /// On a Flare of its own; `runs` says whether its runtime does.

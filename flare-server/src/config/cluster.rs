@@ -1,5 +1,5 @@
-//! Takes `[cluster]`; gives whether and how this process shares the work with others, and what of
-//! the rest of the configuration that needs.
+//! `[cluster]`: how this process shares the work with others on the same stores, and what of the rest of
+//! the configuration that needs.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,10 @@ const LONGEST_NAME: usize = 255;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Cluster {
-    /// Whether this process shares the lanes with others on the same stores.
+    /// Always: every server is a node of the cluster of its stores. Files of before may say so.
     pub enable: bool,
+    /// Whether no other process ever works on these stores.
+    pub exclusive: bool,
     /// What the node is called; empty for the machine's name and the port it listens on.
     pub name: String,
     /// What it may be used for.
@@ -30,7 +32,8 @@ pub struct Cluster {
 impl Default for Cluster {
     fn default() -> Self {
         Self {
-            enable: false,
+            enable: true,
+            exclusive: false,
             name: String::new(),
             roles: vec![Role::Lead, Role::Work, Role::Ingest],
             weight: 100,
@@ -55,13 +58,7 @@ pub enum Role {
 impl Config {
     /// Whether changes are spread and delivered here.
     pub fn works(&self) -> bool {
-        self.worker.enable && (!self.cluster.enable || self.cluster.roles.contains(&Role::Work))
-    }
-
-    /// Whether there is anything to do here besides answering: also a node that does not work is
-    /// one of its cluster.
-    pub fn runs(&self) -> bool {
-        self.worker.enable || self.cluster.enable
+        self.worker.enable && self.cluster.roles.contains(&Role::Work)
     }
 }
 
@@ -77,26 +74,29 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     number("cluster.weight", cluster.weight, 0, 1_000_000)?;
     number("cluster.pinned-slots", cluster.pinned_slots, 0, 1_024)?;
     if !cluster.enable {
-        return Ok(());
+        return refuse("enable", "is always true: servers on the same stores share the work");
     }
-    // Each of these would run, and not deliver some of what it was given, or a minute late.
-    if lease.engine == LeaseEngine::Memory {
-        return refuse(
-            "enable",
-            "needs lease.engine \"mongodb\" or \"etcd\": nobody else sees this process's memory",
+    // Each of these would run, and not deliver some of what it was given, or deliver it twice.
+    let memory = (repository.engine == Engine::Memory, lease.engine == LeaseEngine::Memory);
+    let shared = |part: &str| {
+        let reason = format!(
+            "is \"memory\" and the repository is not: other servers on it could not agree with this \
+             one. Leave {part}.engine out, or say cluster.exclusive = true if there is never another"
         );
-    }
-    if repository.engine == Engine::Memory {
-        return refuse(
-            "enable",
-            "needs repository.engine \"mongodb\": nodes work what others were given",
-        );
-    }
-    if queue.engine == QueueEngine::Memory {
-        return refuse(
-            "enable",
-            "needs queue.engine \"mongodb\" or \"sqs\": nodes are woken by what others did",
-        );
+        Err(ConfigError::new(format!("{part}.engine"), reason))
+    };
+    match memory {
+        (true, false) => {
+            return Err(ConfigError::new(
+                "lease.engine",
+                "needs repository.engine \"mongodb\": nodes share what all of them see",
+            ));
+        }
+        (false, true) if !cluster.exclusive => return shared("lease"),
+        (false, _) if !cluster.exclusive && queue.engine == QueueEngine::Memory => {
+            return shared("queue");
+        }
+        _ => {}
     }
     if !worker.enable && cluster.roles == [Role::Work] {
         return refuse("roles", "leave nothing to do, as worker.enable is false");

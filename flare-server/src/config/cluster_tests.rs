@@ -14,52 +14,43 @@ fn in_mongodb(more: &str) -> Result<Config, ConfigError> {
     from_file(&format!("{IN_MONGODB}{more}"))
 }
 
-/// What a cluster needs on stores that all nodes reach.
-const CLUSTER: &str = "cluster.enable = true\n";
-
 #[test]
-fn a_cluster_needs_stores_that_all_nodes_reach() {
-    let config = in_mongodb(CLUSTER).unwrap();
-    assert!(config.works() && config.runs());
-    for (part, says) in [("repository", "\"mongodb\""), ("queue", "\"sqs\""), ("lease", "\"etcd\"")]
-    {
-        let engines = IN_MONGODB.replace(&format!("{part}.engine = \"mongodb\"\n"), "");
-        let refused = from_file(&format!("{engines}{CLUSTER}")).unwrap_err();
-        assert_eq!(refused.key(), "cluster.enable", "{refused}");
-        let message = refused.to_string();
-        assert!(message.contains(&format!("needs {part}.engine")), "{message}");
-        assert!(message.contains(says), "{message}");
-    }
+fn queue_and_leases_are_the_repository_s_own_unless_something_is_said() {
+    let config = from_file("repository.engine = \"mongodb\"\nqueue.engine = \"\"").unwrap();
+    assert_eq!(config.queue.engine, QueueEngine::MongoDb);
+    assert_eq!(config.lease.engine, LeaseEngine::MongoDb);
+    let config = from_file("").unwrap();
+    assert_eq!(config.queue.engine, QueueEngine::Memory);
+    assert_eq!(config.lease.engine, LeaseEngine::Memory);
 }
 
 #[test]
-fn settings_of_a_cluster_need_one() {
-    for (line, key) in [
-        ("cluster.name = \"a\"", "cluster.name"),
-        ("cluster.roles = [\"work\"]", "cluster.roles"),
-        ("cluster.weight = 50", "cluster.weight"),
-        ("cluster.pinned-slots = 4", "cluster.pinned-slots"),
-    ] {
-        let refused = in_mongodb(line).unwrap_err();
-        assert_eq!(refused.key(), key);
-        assert!(refused.to_string().contains("cluster.enable is false"), "{refused}");
-        assert!(in_mongodb(&format!("{CLUSTER}{line}")).is_ok(), "{line}");
+fn what_other_servers_could_not_see_is_refused_beside_a_repository_they_see() {
+    for part in ["queue", "lease"] {
+        let line = format!("repository.engine = \"mongodb\"\n{part}.engine = \"memory\"\n");
+        let refused = from_file(&line).unwrap_err();
+        assert_eq!(refused.key(), format!("{part}.engine"), "{refused}");
+        assert!(refused.to_string().contains("cluster.exclusive"), "{refused}");
+        assert!(from_file(&format!("{line}cluster.exclusive = true")).is_ok());
     }
+    let refused = from_file("lease.engine = \"mongodb\"").unwrap_err();
+    assert_eq!(refused.key(), "lease.engine");
+    assert!(refused.to_string().contains("needs repository.engine"), "{refused}");
 }
 
 #[test]
 fn a_node_works_if_both_worker_and_roles_say_so() {
-    let works = |line: &str| in_mongodb(&format!("{CLUSTER}{line}")).map(|config| config.works());
+    let works = |line: &str| in_mongodb(line).map(|config| config.works());
+    assert_eq!(works("cluster.enable = true"), Ok(true), "as files of before may say");
     assert_eq!(works("cluster.roles = [\"lead\", \"ingest\"]"), Ok(false));
     assert_eq!(works("worker.enable = false"), Ok(false));
     let refused = works("worker.enable = false\ncluster.roles = [\"work\"]").unwrap_err();
     assert_eq!(refused.key(), "cluster.roles");
-    assert!(!in_mongodb("worker.enable = false").unwrap().runs());
 }
 
 #[test]
 fn etcd_is_refused_by_a_program_that_was_built_without_it() {
-    let asked = from_file("lease.engine = \"etcd\"\nlease.etcd.ttl = \"5s\"");
+    let asked = in_mongodb("lease.engine = \"etcd\"\nlease.etcd.ttl = \"5s\"");
     if cfg!(feature = "etcd") {
         assert_eq!(asked.unwrap().lease.etcd.ttl.as_secs(), 5);
     } else {
@@ -78,7 +69,7 @@ fn what_the_readme_says_of_clusters_is_accepted() {
     let fences = section.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let [all, with_etcd] = &fences.collect::<Vec<_>>()[..] else { panic!("two files") };
     let config = from_file(all).unwrap();
-    assert!(config.cluster.enable && config.works());
+    assert!(config.works());
     let etcd: toml::Table = with_etcd.parse().unwrap();
     if cfg!(feature = "etcd") {
         let mut table: toml::Table = all.parse().unwrap();

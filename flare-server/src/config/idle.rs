@@ -38,9 +38,6 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     if lease.engine != LeaseEngine::Etcd {
         idle.push(("lease.etcd", "lease.engine is not \"etcd\"".to_owned()));
     }
-    if !config.cluster.enable {
-        idle.push(("cluster", "cluster.enable is false".to_owned()));
-    }
     let unreadable =
         |error: toml::ser::Error| ConfigError::whole("configuration", error.to_string());
     let said = Value::Table(Table::try_from(config).map_err(unreadable)?);

@@ -10,6 +10,9 @@ use super::{Config, ConfigError};
 /// Less alike than this, and a suggestion would puzzle rather than help.
 const ALIKE: f64 = 0.6;
 
+/// Keys that are empty unless something is said, and then mean what the repository's engine is.
+pub(super) const INHERITED: [&str; 2] = ["queue.engine", "lease.engine"];
+
 /// Every key with its default, and every section.
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -24,6 +27,9 @@ impl Keys {
             .map_err(|error| ConfigError::whole("defaults", error.to_string()))?;
         let mut keys = Self { defaults: BTreeMap::new(), sections: BTreeMap::new() };
         keys.add("", &table);
+        for path in INHERITED {
+            keys.defaults.insert(path.to_owned(), Value::String(String::new()));
+        }
         Ok(keys)
     }
 

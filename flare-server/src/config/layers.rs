@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::check::check;
 use super::error::reason;
-use super::keys::{Keys, join, variable_of};
+use super::keys::{INHERITED, Keys, join, variable_of};
 use super::{Config, ConfigError};
 
 /// What was said so far, and by whom.
@@ -144,6 +144,12 @@ impl Layers {
         for (path, value) in self.keys.defaults().chain(said) {
             put(&mut table, path, value.clone());
         }
+        let repository = self.value_of("repository.engine");
+        for path in INHERITED {
+            if self.value_of(path).and_then(Value::as_str) == Some("") {
+                put(&mut table, path, repository.cloned().unwrap_or(Value::String(String::new())));
+            }
+        }
         let read = serde_path_to_error::deserialize::<_, Config>(Value::Table(table));
         let config = read.map_err(|error| {
             let path = error.path().to_string();
@@ -151,6 +157,11 @@ impl Layers {
         })?;
         check(&config).map_err(|error| self.explain(error))?;
         Ok(config)
+    }
+
+    /// What was said last, or the default.
+    fn value_of(&self, path: &str) -> Option<&Value> {
+        self.said.get(path).map(|(value, _)| value).or_else(|| self.keys.default_of(path))
     }
 
     /// Adds who said it.

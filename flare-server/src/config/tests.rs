@@ -76,7 +76,7 @@ const WRONG: [(&str, &str, &str); 115] = [
     ("lease.etcd.timeout", "\"0s\"", "from 10ms to 1m"),
     ("lease.etcd.timeout", "\"8s\"", "half of lease.etcd.ttl, 7500ms"),
     ("cluster.enable", "\"yes\"", "true or false"),
-    ("cluster.enable", "true", "needs lease.engine"),
+    ("cluster.enable", "false", "is always true"),
     ("cluster.name", "7", "a text in quotes"),
     ("cluster.roles", "\"work\"", "a list in brackets"),
     ("cluster.roles", "[]", "at least one"),
@@ -345,7 +345,8 @@ fn settings_of_mongodb_are_read() {
 
 #[test]
 fn settings_of_engines_that_are_not_in_use_are_refused() {
-    let only_repository = "repository.engine = \"mongodb\"\n";
+    let only_repository = "repository.engine = \"mongodb\"\nqueue.engine = \"memory\"\n\
+                           lease.engine = \"memory\"\ncluster.exclusive = true\n";
     for (engines, more, key, says) in [
         (
             "",

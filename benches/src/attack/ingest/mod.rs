@@ -241,7 +241,7 @@ fn owners(view: &ClusterView) -> Vec<Option<(NodeId, Epoch)>> {
 /// Counts how often the node is registered no more, or as another one; ends if it has left.
 #[allow(clippy::disallowed_methods, reason = "what is attacked here is real")]
 async fn count_losses(flare: &Flare, losses: &AtomicU64) {
-    let Some(member) = flare.member() else { return };
+    let member = flare.member();
     let mut last = member.node();
     loop {
         tokio::time::sleep(LOOK).await;

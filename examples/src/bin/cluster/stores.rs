@@ -58,6 +58,7 @@ impl Stores {
 fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.slots = Some(48);
+    settings.drain_limit = Duration::from_secs(10);
     settings
 }
 
@@ -71,6 +72,5 @@ fn membership(name: &str) -> ClusterSettings {
     membership.move_percent = 10;
     membership.move_every = Duration::from_millis(500);
     membership.hand_over_limit = Duration::from_secs(5);
-    membership.drain_limit = Duration::from_secs(5);
     membership
 }

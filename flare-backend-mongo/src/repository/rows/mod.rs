@@ -63,11 +63,8 @@ impl MongoRepository {
 impl RowStore for MongoRepository {
     async fn store_time(&self) -> Result<Timestamp> {
         const OPERATION: &str = "store_time";
-        let hello = self.connection.hello(OPERATION).await?;
-        let told = hello.get_datetime("localTime").map_err(|error| {
-            Error::new(ErrorKind::Corrupt, OPERATION).backend(BACKEND).source(error)
-        })?;
-        Ok(Timestamp::from_unix_nanos(told.timestamp_millis().saturating_mul(1_000_000)))
+        let told = self.connection.ask(OPERATION, doc! { "at": now() }).await?;
+        Record::new(OPERATION, &told).time("at")
     }
 
     async fn next_epoch(&self) -> Result<EpochGrant> {

@@ -30,9 +30,19 @@ fn moved(before: &Owners, after: &Owners) -> usize {
 
 /// ceil(1.2 × weighted mean).
 fn cap(workers: &[Worker], at: usize, slots: usize) -> usize {
-    let sum: u64 = workers.iter().map(|it| u64::from(it.share())).sum();
-    let share = 12 * slots as u64 * u64::from(workers[at].share());
+    let shares = shares(workers);
+    let sum: u64 = shares.iter().sum();
+    let share = 12 * slots as u64 * shares[at];
     if sum == 0 { 0 } else { share.div_ceil(10 * sum) as usize }
+}
+
+/// Their parts; those who stand by have equal ones while nobody else is there.
+fn shares(workers: &[Worker]) -> Vec<u64> {
+    let weighted: Vec<u64> = workers.iter().map(|it| it.share().into()).collect();
+    if weighted.iter().any(|share| *share > 0) {
+        return weighted;
+    }
+    workers.iter().map(|it| u64::from(it.receives && !it.leaves)).collect()
 }
 
 fn none(slots: usize) -> Owners {
@@ -139,7 +149,7 @@ proptest! {
             }
             let workers: Vec<Worker> = nodes.values().cloned().collect();
             let next = unpinned(&workers, &owners, moves);
-            let somebody = workers.iter().any(|it| it.share() > 0);
+            let somebody = shares(&workers).iter().any(|share| *share > 0);
             let mut changed = 0;
             for (before, after) in owners.iter().zip(&next) {
                 let owner = before.and_then(|id| workers.iter().find(|it| it.id == id));
@@ -159,7 +169,7 @@ proptest! {
         let workers: Vec<Worker> = nodes.values().cloned().collect();
         let (rest, _, rounds) = settle(&workers, &owners, moves);
         prop_assert!(rounds <= slots / moves + 2, "{} rounds", rounds);
-        if workers.iter().any(|it| it.share() > 0) {
+        if shares(&workers).iter().any(|share| *share > 0) {
             for (at, worker) in workers.iter().enumerate() {
                 prop_assert!(has(&rest, worker.id) <= cap(&workers, at, slots));
             }

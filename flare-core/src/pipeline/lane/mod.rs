@@ -26,8 +26,8 @@ use tokio::sync::{Notify, watch};
 
 use super::context::Context;
 use super::stop::Stop;
-use super::term::Term;
 use crate::model::{LaneId, Resource, Subscription};
+use crate::ownership::Term;
 
 pub(crate) use content::ContentBudget;
 pub(crate) use courier::run;

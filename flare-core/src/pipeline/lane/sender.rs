@@ -46,7 +46,7 @@ pub(super) fn send(
         action = action.as_str(),
         traceparent = document.trace.as_ref().map(tracing::field::display),
     );
-    let (trust, slot) = (lane.term.trust(), lane.slot);
+    let (trust, slot) = (lane.term.trust.clone(), lane.slot);
     let attempt = async move {
         match request {
             Ok(request) => {

@@ -101,7 +101,7 @@ impl Lanes {
         let Some(tenancy) = self.slots.get_mut(&slot) else { return false };
         // Trusted after it was drawn: whoever has the slot next draws a greater one.
         match drawn.filter(|_| tenancy.grant.term.is_trusted(slot, &*self.context.clock)) {
-            Some(drawn) => tenancy.renew(&self.context, id, slot, drawn, afresh),
+            Some(drawn) => tenancy.renew(&self.context, id, drawn, afresh),
             None => false,
         }
     }

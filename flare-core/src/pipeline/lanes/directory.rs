@@ -10,8 +10,8 @@ use tokio::task::Id;
 
 use super::hear::Whose;
 use crate::model::{LaneId, Subscription, SubscriptionId, Timestamp};
+use crate::ownership::Slots;
 use crate::pipeline::lane::{Hold, Restored};
-use crate::pipeline::slots::Slots;
 use crate::pipeline::stop::Stopper;
 
 /// Who is to be woken, told and stopped.

@@ -39,11 +39,9 @@ pub(crate) use self::teller::Teller;
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
 use super::lane::Places;
-use super::ownership::OwnershipChange;
-use super::slots::Slots;
 use super::stage::chain;
-use super::term::Term;
 use crate::model::{Generation, LaneId, SubscriptionId, Timestamp};
+use crate::ownership::{SlotChange, Slots, Term};
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -111,7 +109,7 @@ impl Lanes {
     }
 
     /// Follows the ownership until its stream ends.
-    pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<OwnershipChange>) {
+    pub(crate) async fn run(mut self, mut ownership: mpsc::Receiver<SlotChange>) {
         let (context, directory) = (Arc::clone(&self.context), Arc::clone(&self.directory));
         loop {
             self.begin_reading();
@@ -147,18 +145,17 @@ impl Lanes {
         [read, drained].into_iter().flatten().min().unwrap_or(Timestamp::MAX)
     }
 
-    fn follow(&mut self, change: OwnershipChange) {
+    fn follow(&mut self, change: SlotChange) {
         match change {
-            OwnershipChange::Granted(term) => self.take_over(term),
-            OwnershipChange::Released { slots, until, done } => self.drain(&slots, until, done),
-            OwnershipChange::Lost { slots } => self.end(&slots, None),
+            SlotChange::Granted { slots, term } => self.take_over(&slots, term),
+            SlotChange::Releasing { slots, until, done } => self.drain(&slots, until, done),
+            SlotChange::Lost { slots } => self.end(&slots, None),
         }
         self.count();
     }
 
-    fn take_over(&mut self, term: Term) {
+    fn take_over(&mut self, slots: &Slots, term: Term) {
         let grant = Grant::new(&self.context, term);
-        let slots = grant.term.slots.clone();
         let held = |slot: &u32| self.slots.get(slot).is_some_and(|held| !held.knows(&grant));
         // What is held ends before anything starts there anew.
         let held: Slots = slots.iter().filter(held).collect();
@@ -180,10 +177,9 @@ impl Lanes {
     }
 
     /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
-    fn drain(&mut self, slots: &Slots, until: Option<Duration>, done: oneshot::Sender<()>) {
-        let limit = self.context.drain_limit();
-        let left = until.map(|until| until.saturating_sub(self.context.clock.monotonic()));
-        let until = self.context.now() + left.map_or(limit, |left| left.min(limit));
+    fn drain(&mut self, slots: &Slots, until: Duration, done: oneshot::Sender<()>) {
+        let left = until.saturating_sub(self.context.clock.monotonic());
+        let until = self.context.now() + left.min(self.context.drain_limit.get());
         let done = Arc::new(done);
         for slot in slots.iter() {
             if let Some(tenancy) = self.slots.get_mut(&slot) {

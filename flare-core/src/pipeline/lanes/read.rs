@@ -13,10 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     Epoch, RecordName, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
 };
+use crate::ownership::Slots;
 use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
-use crate::pipeline::slots::Slots;
 use crate::port::EpochGrant;
 
 /// Subscriptions read at a time; in between there is time for news.

@@ -9,10 +9,10 @@ use tokio::task::{AbortHandle, Id};
 
 use super::directory::Afresh;
 use crate::model::{SubscriptionId, Tenure, Timestamp};
+use crate::ownership::Term;
 use crate::pipeline::context::Context;
 use crate::pipeline::lane::Groups;
 use crate::pipeline::stop::{Stop, Stopper, stop};
-use crate::pipeline::term::Term;
 use crate::port::EpochGrant;
 
 /// A term, and what all lanes worked under it share.
@@ -79,7 +79,6 @@ impl Tenancy {
         &mut self,
         context: &Context,
         subscription: SubscriptionId,
-        slot: u32,
         drawn: EpochGrant,
         afresh: Afresh,
     ) -> bool {
@@ -92,7 +91,7 @@ impl Tenancy {
             Afresh::Renumbered => before.tenure,
             Afresh::Failed | Afresh::Moved => Tenure { epoch: drawn.epoch, taken_at: drawn.at },
         };
-        let term = before.under(slot, tenure, drawn.epoch);
+        let term = before.under(tenure, drawn.epoch);
         self.renewed.insert(subscription, Grant::new(context, term));
         true
     }

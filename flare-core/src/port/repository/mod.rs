@@ -75,11 +75,20 @@ pub struct RepositoryFacts {
     pub max_batch: usize,
     /// Bytes of content per document.
     pub max_content: usize,
+    /// Only this process sees it, and it ends with the process.
+    pub in_process: bool,
 }
 
 impl RepositoryFacts {
     /// A backend that takes batches of `max_batch` and documents of `max_content` bytes.
     pub const fn new(max_batch: usize, max_content: usize) -> Self {
-        Self { max_batch, max_content }
+        Self { max_batch, max_content, in_process: false }
+    }
+
+    /// The same, in the memory of this process.
+    #[must_use]
+    pub const fn in_process(mut self) -> Self {
+        self.in_process = true;
+        self
     }
 }

@@ -71,7 +71,7 @@ fn news_that_nobody_heard_are_found_when_there_is_another_leader() {
     world.pass(secs(1));
     world.deaf.store(false, Ordering::Relaxed);
     // What is shown after it hides it for good, from whoever only looks for what is newer.
-    ["a", "b", "c"].iter().for_each(|name| world.flare(name).member().unwrap().set_weight(101));
+    ["a", "b", "c"].iter().for_each(|name| world.flare(name).member().set_weight(101));
     world.pass(secs(100));
     assert_eq!(world.lanes(), 6, "lost: the sweep that comes by itself is minutes away");
     let (before, works) = (world.view("a").leader, world.view("a").plan);

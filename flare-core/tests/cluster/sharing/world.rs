@@ -91,7 +91,6 @@ impl World {
         cluster.move_percent = 25;
         cluster.move_every = secs(1);
         cluster.hand_over_limit = secs(16);
-        cluster.drain_limit = secs(12);
         change(&mut settings, &mut cluster);
         let (seen, deaf) = (Arc::clone(&self.seen), Arc::clone(&self.deaf));
         let lease = Observed { inner: Arc::clone(&self.lease), seen, deaf };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::long_leases;
 use flare_backend_memory::MemoryBackend;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{
@@ -44,7 +45,6 @@ pub(crate) fn patient() -> Settings {
     settings.rederive_every = Duration::from_secs(600);
     settings.jobs_every = Duration::from_secs(600);
     settings.sample_every = Duration::from_secs(86_400);
-    settings.lease_ttl = Duration::from_secs(1_200);
     settings
 }
 
@@ -85,8 +85,6 @@ impl Sim {
         if let Some(running) = self.running.take() {
             running.abort();
             let _ = running.await;
-            // Until its lease has lapsed nobody else may work.
-            self.clock.advance(self.settings.lease_ttl).await;
         }
         let Self { memory, far, clock, delivery, settings, .. } = &*self;
         let (flare, runtime) = build(memory, far, clock, delivery, settings, 1);
@@ -204,6 +202,8 @@ fn build(
         .delivery(Arc::new(delivery.clone()))
         .clock(Arc::new(clock.clone()))
         .settings(settings.clone())
+        .cluster(long_leases())
+        .exclusive()
         .seed(seed)
         .build()
         .unwrap()

@@ -126,7 +126,7 @@ async fn a_client_that_only_fails_is_suspended_after_the_time_and_due_at_once_wh
     sim.restart().await;
     let status = sim.flare.subscription(subscription.id).await.unwrap().status;
     assert_eq!(status, SubscriptionStatus::Active);
-    sim.pass(Duration::from_secs(2_000)).await;
+    sim.pass(Duration::from_secs(3_200)).await;
     let suspended = sim.flare.subscription(subscription.id).await.unwrap();
     assert_eq!(suspended.status, SubscriptionStatus::Suspended, "remembered over the restart");
     assert!(suspended.reason.as_deref().unwrap().contains("404"), "{suspended:?}");

@@ -78,8 +78,6 @@ async fn a_message_is_kept_from_others_while_it_is_worked_on() {
         Arc::new(faulty.delaying(1.0, SECOND * 120, clock)) as Arc<_>
     };
     let mut settings = settings();
-    // Drawing an epoch takes its time, too.
-    settings.lease_ttl = SECOND * 600;
     // Nobody asks again by himself.
     settings.reconcile_every = SECOND * 86_400;
     let (world, _, queue) = running(World::behind(settings, stuck)).await;
