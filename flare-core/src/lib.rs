@@ -11,6 +11,7 @@ mod ownership;
 pub mod pipeline;
 pub mod port;
 pub mod prelude;
+mod tools;
 pub mod upkeep;
 
 #[doc(hidden)]

@@ -108,8 +108,8 @@ fn ports_use_only_model_and_error() {
 }
 
 #[test]
-fn delivery_over_http_uses_only_model_port_and_error() {
-    assert_room("http", &["http", "port", "model", "error"]);
+fn delivery_over_http_uses_only_model_port_error_and_tools() {
+    assert_room("http", &["http", "port", "model", "error", "tools"]);
 }
 
 #[test]
@@ -119,7 +119,13 @@ fn upkeep_uses_only_model_port_and_error() {
 
 #[test]
 fn the_cluster_uses_only_model_port_error_and_the_names_of_what_is_observed() {
-    assert_room("cluster", &["cluster", "port", "model", "error", "observe"]);
+    let rooms = ["cluster", "ownership", "port", "model", "error", "observe", "tools"];
+    assert_room("cluster", &rooms);
+}
+
+#[test]
+fn the_words_of_ownership_use_only_model_and_port() {
+    assert_room("ownership", &["ownership", "port", "model"]);
 }
 
 #[test]
@@ -231,4 +237,19 @@ fn every_source_file_says_what_it_is_for() {
 fn the_checks_see_what_they_look_for() {
     let used = modules_used("use crate::pipeline::Task; // crate::cluster\n// crate::http\n");
     assert!(used.contains("pipeline") && !used.contains("http"));
+}
+
+#[test]
+fn every_file_that_the_map_names_is_there() {
+    let there: Vec<String> =
+        files(&root(), &[".rs"]).iter().map(|file| file.display().to_string()).collect();
+    let map = text(&root().join("ARCHITECTURE.md"));
+    let named = map.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs"));
+    let mut looked_for = 0;
+    for name in named.filter(|name| !name.contains([' ', '{', '*'])) {
+        looked_for += 1;
+        let found = there.iter().any(|path| path.ends_with(&format!("/{name}")));
+        assert!(found, "ARCHITECTURE.md names {name}, which is not there");
+    }
+    assert!(looked_for > 40, "only {looked_for} files are named");
 }

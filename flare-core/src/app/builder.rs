@@ -186,8 +186,7 @@ impl FlareBuilder {
         let (member, handle) = join(&context, self.cluster, seed)?;
         context.herald = Some(Arc::new(handle.clone()));
         let context = Arc::new(context);
-        let flare = Flare::new(Arc::clone(&context), handle.clone());
-        Ok((flare, Runtime::new(context, member, handle)))
+        Ok((Flare::new(Arc::clone(&context), handle), Runtime::new(context, member)))
     }
 
     #[cfg(feature = "http")]

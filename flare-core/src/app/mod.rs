@@ -9,7 +9,6 @@ mod ensure;
 mod find;
 mod flare;
 mod left;
-mod load;
 mod node;
 mod pins;
 mod removal;

@@ -1,21 +1,14 @@
 //! Takes a subscription that is too much for its neighbours; gives it a slot of its own, and a slot to a
 //! node of the operator's choice. The lanes move by themselves (`pipeline/lanes/leave.rs`).
 
-use std::time::Duration;
-
 use tracing::warn;
 
 use super::flare::Flare;
 use super::subscriptions::Swapped;
-use crate::cluster::keys::SEATS;
-use crate::cluster::pin_slot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Subscription, SubscriptionId, SubscriptionStatus};
 use crate::pipeline::stage::chain;
-use crate::port::{Entry, Expect, Write, Written};
 
-/// The longest that the coordination store is waited for.
-const LIMIT: Duration = Duration::from_secs(5);
 /// Others that may be faster before it is given up.
 const TRIES: usize = 64;
 
@@ -37,8 +30,7 @@ impl Flare {
                 }
             }
             // Whoever came between the key and the subscription took the seat for empty.
-            let seat = self.timed(OPERATION, self.context().lease.get(&seat(slot))).await?;
-            if seat.is_some_and(|seat| sits(&seat) == Some(id)) {
+            if self.member().seat(slot).await?.is_some_and(|seat| seat.holder == Some(id)) {
                 return Ok(slot);
             }
         }
@@ -74,23 +66,7 @@ impl Flare {
             let error = Error::new(ErrorKind::NotFound, OPERATION).field("slot");
             return Err(error.detail(format!("there are slots 0 to {}", slots.saturating_sub(1))));
         }
-        self.timed(OPERATION, pin_slot(&*self.context().lease, slot, node)).await
-    }
-
-    /// Gives up on a store that does not answer.
-    async fn timed<T>(
-        &self,
-        operation: &'static str,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.context().sleep(LIMIT) => {
-                let error = Error::new(ErrorKind::Timeout, operation);
-                Err(error.detail("the coordination store did not answer in time"))
-            }
-        }
+        self.member().pin_slot(slot, node).await
     }
 
     /// A subscription on its way to another slot. One that has yet to leave a slot still has to.
@@ -99,67 +75,45 @@ impl Flare {
         Subscription { slot, moving_from: Some(from), ..current.clone() }
     }
 
-    /// Takes a reserved slot that is free, or the one it has; `None` if somebody was faster.
+    /// Takes a reserved slot that is free, or the one it has; `None` if another was faster.
     async fn take_seat(&self, subscription: &Subscription) -> Result<Option<u32>> {
         let context = self.context();
         let reserved = context.slots..context.all_slots();
-        let taken = self.timed("pin", context.lease.list(SEATS)).await?.entries;
-        let entry = |slot: u32| taken.iter().find(|entry| entry.key == seat(slot));
+        let seats = self.member().seats().await?;
         let mut free = None;
         for slot in subscription.slot.into_iter().chain(reserved.clone()) {
             if !reserved.contains(&slot) {
                 continue;
             }
-            let expect = match entry(slot) {
-                Some(entry) if sits(entry) == Some(subscription.id) => return Ok(Some(slot)),
-                Some(entry) if self.is_taken(entry, slot).await? => continue,
-                Some(entry) => Expect::At(entry.revision),
-                None => Expect::Absent,
-            };
-            free.get_or_insert((slot, expect));
+            let seat = seats.iter().find(|seat| seat.slot == slot);
+            match seat.and_then(|seat| seat.holder) {
+                Some(holder) if holder == subscription.id => return Ok(Some(slot)),
+                Some(holder) if self.is_in(holder, slot).await? => continue,
+                _ => drop(free.get_or_insert((slot, seat))),
+            }
         }
-        let Some((slot, expect)) = free else {
+        let Some((slot, seat)) = free else {
             let detail = format!(
                 "all {} slots for single subscriptions are taken: unpin one, or set pinned_slots",
                 reserved.len()
             );
             return Err(Error::new(ErrorKind::Conflict, "pin").field("slot").detail(detail));
         };
-        let write = Write::new(seat(slot), subscription.id.to_string()).expect(expect);
-        let written = self.timed("pin", context.lease.write(write)).await?;
-        Ok(matches!(written, Written::At(_)).then_some(slot))
+        let taken = self.member().take_seat(slot, seat, subscription.id).await?;
+        Ok(taken.then_some(slot))
     }
 
-    /// Whether the subscription that a key names really is in the slot.
-    async fn is_taken(&self, entry: &Entry, slot: u32) -> Result<bool> {
-        let Some(id) = sits(entry) else { return Ok(false) };
+    /// Whether a subscription really is in a slot.
+    async fn is_in(&self, id: SubscriptionId, slot: u32) -> Result<bool> {
         let found = self.context().repository.subscription(id).await?;
         Ok(found
             .is_some_and(|it| it.slot == Some(slot) && it.status != SubscriptionStatus::Deleting))
     }
 
-    /// Frees a seat. If that fails, whoever looks for one finds that nobody sits there.
+    /// Frees a seat. If that fails, whoever looks for one finds that no subscription is there.
     async fn leave_seat(&self, id: SubscriptionId, slot: u32) {
-        let lease = &self.context().lease;
-        let freed = async {
-            match lease.get(&seat(slot)).await? {
-                Some(entry) if sits(&entry) == Some(id) => {
-                    lease.delete(&entry.key, Expect::At(entry.revision)).await.map(drop)
-                }
-                _ => Ok(()),
-            }
-        };
-        if let Err(error) = self.timed("unpin", freed).await {
+        if let Err(error) = self.member().leave_seat(slot, id).await {
             warn!(subscription = %id, slot, error = %chain(&error), "could not free a slot's key");
         }
     }
-}
-
-fn seat(slot: u32) -> String {
-    format!("{SEATS}{slot}")
-}
-
-/// Who has the seat, as its key says.
-fn sits(entry: &Entry) -> Option<SubscriptionId> {
-    str::from_utf8(&entry.value).ok()?.parse().ok()
 }

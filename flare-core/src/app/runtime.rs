@@ -13,7 +13,7 @@ use super::left::Left;
 use super::scripted::{Script, follow};
 use super::settled::others_work;
 use super::sharing::share_slots;
-use crate::cluster::{ClusterHandle, ClusterMember};
+use crate::cluster::ClusterMember;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ownership::SlotChange;
 use crate::pipeline::context::Context;
@@ -39,7 +39,6 @@ const COUNTING: Duration = Duration::from_secs(1);
 pub struct Runtime {
     context: Arc<Context>,
     member: ClusterMember,
-    handle: ClusterHandle,
     unused: Unused,
 }
 
@@ -91,8 +90,8 @@ impl Drop for Running {
 }
 
 impl Runtime {
-    pub(super) fn new(context: Arc<Context>, member: ClusterMember, handle: ClusterHandle) -> Self {
-        Self { context, member, handle, unused: Unused { is_fine: false } }
+    pub(super) fn new(context: Arc<Context>, member: ClusterMember) -> Self {
+        Self { context, member, unused: Unused { is_fine: false } }
     }
 
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
@@ -129,11 +128,11 @@ impl Runtime {
     /// Starts all loops. Like all that follows it is neither generic nor async, so that it is compiled
     /// once, here, and not by everybody who runs it.
     fn start(self) -> Working {
-        let Self { context, member, handle, mut unused } = self;
+        let Self { context, member, mut unused } = self;
         unused.is_fine = true;
         let part = Part { works: member.settings().roles.works };
         let own = |context, changes, lanes, stop| {
-            share_slots(member, handle, context, changes, lanes, stop).boxed()
+            share_slots(member, context, changes, lanes, stop).boxed()
         };
         start_owning(context, own, part)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::left::Left;
-use crate::cluster::keys::NODES;
+use crate::cluster::has_nodes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::context::Context;
 
@@ -47,7 +47,7 @@ async fn nobody_works(context: &Context) -> bool {
 pub(super) async fn others_work(context: &Context) -> bool {
     let asking = async {
         // One that cannot be asked may know of some.
-        context.lease.list(NODES).await.map_or(true, |found| !found.entries.is_empty())
+        has_nodes(&*context.lease).await.unwrap_or(true)
     };
     tokio::select! {
         biased;

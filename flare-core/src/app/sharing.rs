@@ -8,8 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use tracing::info;
 
-use super::load::publish_load;
-use crate::cluster::{ClusterHandle, ClusterMember, Elections, Listener, News};
+use crate::cluster::{Activity, ClusterHandle, ClusterMember, Elections, Listener, News};
 use crate::error::Result;
 use crate::model::SubscriptionId;
 use crate::ownership::SlotChange;
@@ -25,7 +24,6 @@ const SWEEP_WITHIN: Duration = Duration::from_secs(5);
 /// leaves. A node that somebody drained has none, and goes on without.
 pub(super) async fn share_slots(
     member: ClusterMember,
-    handle: ClusterHandle,
     context: Arc<Context>,
     changes: mpsc::Sender<SlotChange>,
     lanes: Teller,
@@ -33,13 +31,17 @@ pub(super) async fn share_slots(
 ) {
     let mut stopping = stop.clone();
     let (news, elections) = (member.news(), member.elections());
-    let every = member.settings().publish_every;
+    let seen = Arc::clone(&context);
+    let member = member.measured_by(move || {
+        let usage = seen.places.usage();
+        let lanes = seen.progress.lanes() as u64;
+        Activity { lanes, in_flight: usage.in_flight, percent: usage.percent }
+    });
     tokio::select! {
         biased;
         () = member.run(changes.clone(), async move { stopping.requested().await }) => {}
         () = pass_on(news, lanes.clone()) => {}
         () = sweep_at_elections(elections, &context, &lanes) => {}
-        () = publish_load(handle, Arc::clone(&context), every) => {}
     }
     // Whoever is no member works nothing. Lanes that are gone work nothing either.
     let slots = (0..context.all_slots()).collect();

@@ -1,7 +1,7 @@
 //! Takes the ports and settings a host chose; gives every step of the cluster the same ones, and
 //! store calls that end in time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::settings::ClusterSettings;
@@ -9,8 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{IdSource, NodeId};
 use crate::ownership::DrainLimit;
 use crate::port::{Clock, Lease, Repository};
+use crate::tools::{doubled, lock};
 
-/// The wait after a first failure; it doubles with each further one.
+/// The wait after a first failure.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -67,13 +68,12 @@ impl Context {
 
     /// A little less than `most`, so that nodes do not all do the same at once.
     pub(crate) fn up_to(&self, most: Duration) -> Duration {
-        most.mul_f64(self.random.lock().unwrap_or_else(PoisonError::into_inner).f64())
+        most.mul_f64(lock(&self.random).f64())
     }
 
     /// Waits after this many failures in a row.
     pub(crate) async fn pause(&self, failures: u32) {
-        let doublings = failures.saturating_sub(1).min(10);
-        let pause = (PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
+        let pause = doubled(PAUSE, failures, LONGEST_PAUSE);
         self.sleep(pause + self.up_to(pause / 5)).await;
     }
 

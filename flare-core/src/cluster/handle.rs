@@ -60,6 +60,10 @@ impl ClusterHandle {
         Self { context, facts, view, node }
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// Under which incarnation the node is registered, while it is.
     pub fn node(&self) -> Option<NodeId> {
         *self.node.borrow()

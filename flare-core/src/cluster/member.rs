@@ -1,6 +1,7 @@
 //! Takes the ports and settings of a node; gives its part in the cluster: registered, standing for
 //! election, leading if elected, and told what to work, each for as long as the one before it lasts.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::context::Context;
 use super::election::stand;
 use super::elections::Elections;
 use super::handle::ClusterHandle;
+use super::load::{Activity, Gauge, publish_load};
 use super::lone_owner::outlast_lone_owner;
 use super::meter;
 use super::mirror::Mirror;
@@ -31,12 +33,18 @@ use crate::port::{Clock, Lease, Repository};
 const MOST_SLOTS: u32 = 65_536;
 
 /// A node's part in the cluster; does nothing until it is [run](Self::run).
-#[derive(Debug)]
 pub struct ClusterMember {
     context: Arc<Context>,
     mirror: Mirror,
     facts: watch::Sender<Facts>,
     node: watch::Sender<Option<NodeId>>,
+    gauge: Option<Gauge>,
+}
+
+impl fmt::Debug for ClusterMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterMember").field("context", &self.context).finish_non_exhaustive()
+    }
 }
 
 /// How a registration ended.
@@ -95,11 +103,21 @@ impl ClusterMember {
             mirror: Mirror::new(),
             facts: watch::Sender::new(facts),
             node: watch::Sender::new(None),
+            gauge: None,
         };
         let (context, facts) = (Arc::clone(&member.context), member.facts.clone());
         let handle =
             ClusterHandle::new(context, facts, member.mirror.view(), member.node.subscribe());
         Ok((member, handle))
+    }
+
+    /// Says how busy the node is, as this tells.
+    pub(crate) fn measured_by(
+        mut self,
+        gauge: impl Fn() -> Activity + Send + Sync + 'static,
+    ) -> Self {
+        self.gauge = Some(Box::new(gauge));
+        self
     }
 
     /// Hears what nodes say to all of them.
@@ -143,6 +161,7 @@ impl ClusterMember {
             () = self.live(&changes, stopping) => {}
             () = self.mirror.follow(&self.context) => {}
             () = shed(&self.context, &self.facts) => {}
+            () = publish_load(&self.context, self.gauge.as_ref(), &self.facts) => {}
             () = meter::show(self.mirror.view(), self.node.subscribe()) => {}
             () = stop => {}
         }
@@ -168,6 +187,9 @@ impl ClusterMember {
                     let started = self.context.monotonic();
                     let node = registration.id;
                     info!(%node, "joined the cluster");
+                    if facts.weight == 0 {
+                        info!("stands by: works slots only while no node with a weight is there");
+                    }
                     meter::joined();
                     self.node.send_replace(Some(node));
                     let span = info_span!(parent: None, observe::MEMBER, %node);

@@ -41,8 +41,9 @@ mod follow;
 mod handle;
 mod handover;
 mod held;
-pub(crate) mod keys;
+mod keys;
 mod leader;
+mod load;
 mod lone_owner;
 mod member;
 mod meter;
@@ -61,8 +62,9 @@ mod state;
 mod view;
 
 pub(crate) use elections::Elections;
+pub(crate) use load::Activity;
 pub(crate) use news::{Listener, News};
-pub(crate) use pins::pin_slot;
+pub(crate) use view::has_nodes;
 
 pub use crate::ownership::{DrainLimit, SlotChange, Slots, Term, Trust};
 pub use assignment::{Worker, assign};

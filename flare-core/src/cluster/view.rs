@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::keys::PREFIX;
+use super::keys::{NODES, PREFIX};
 use super::plan::{Plan, SlotState};
 use super::record::NodeRecord;
 use super::state::State;
@@ -116,6 +116,11 @@ impl ClusterView {
     pub fn slot(&self, slot: u32) -> Option<&SlotState> {
         self.plan.as_ref()?.slots.get(slot as usize)
     }
+}
+
+/// Whether any node is there.
+pub(crate) async fn has_nodes(lease: &dyn Lease) -> Result<bool> {
+    Ok(!lease.list(NODES).await?.entries.is_empty())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Epoch, Timestamp};
+use super::{Action, Document, Epoch, Row, Subscription, Timestamp, Version};
 
 /// Whether the client should hold the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,6 +82,40 @@ impl Tenure {
             known => known,
         }
     }
+}
+
+/// What a client is to be told of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Telling {
+    /// The version it has then.
+    pub version: Version,
+    /// What it is told.
+    pub action: Action,
+    /// What it holds before, as far as this worker can know.
+    pub holding: Present,
+}
+
+impl Telling {
+    /// What the row's client is to be told, so that it has what the document and its subscription say;
+    /// nothing, if it has that already. Whoever tells clients anything, by whatever way, decides it here.
+    pub fn of(
+        row: &Row,
+        document: &Document,
+        subscription: &Subscription,
+        tenure: &Tenure,
+    ) -> Option<Self> {
+        let holding = tenure.holding(row.present, row.epoch, row.since);
+        match decide(target(document, subscription), holding) {
+            Decision::Send(action) => Some(Self { version: document.version, action, holding }),
+            Decision::SettleSilently => None,
+        }
+    }
+}
+
+/// Whether a subscription's client should hold a document. What a filter says belongs here.
+fn target(document: &Document, _subscription: &Subscription) -> Target {
+    if document.version.is_gone() { Target::Absent } else { Target::Present }
 }
 
 /// How an attempt ended, as far as the client's holding is concerned.

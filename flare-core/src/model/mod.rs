@@ -43,7 +43,7 @@ mod version;
 pub use action::Action;
 pub use bucket::{Bucket, BucketRange};
 pub use dead_notification::DeadNotification;
-pub use decision::{Decision, Present, Target, Tenure, Verdict, decide, present_after};
+pub use decision::{Decision, Present, Target, Telling, Tenure, Verdict, decide, present_after};
 pub use detect::{Detected, DocumentChange, detect_delete, detect_leave, detect_put};
 pub use document::{Content, Document, DocumentKey, MovedFrom, PartitionId};
 pub use id::{ClaimId, DeadLetterId, FreshId, IdSource, JobId, NodeId, ResourceId, SubscriptionId};

@@ -4,23 +4,23 @@ use super::settings::Settings;
 use super::sign::signature;
 use crate::model::{
     Action, Document, Escape, Invalid, MissingValue, Notification, Resource, Subscription, Target,
-    Timestamp, webhook_id,
+    Telling, Timestamp, webhook_id,
 };
 use crate::port::DeliveryRequest;
 
 /// Headers that are Flare's own, at most.
 const OWN_HEADERS: usize = 7;
 
-/// The request that tells a client `action` about `document`.
+/// The request that tells a client what was decided about `document`.
 pub(crate) fn compose(
     settings: &Settings,
     resource: &Resource,
     subscription: &Subscription,
     document: &Document,
-    action: Action,
+    telling: Telling,
     now: Timestamp,
 ) -> Result<DeliveryRequest, Invalid> {
-    let spec = &subscription.spec;
+    let (spec, action) = (&subscription.spec, telling.action);
     let mut told = Notification::new(&resource.change, document, action);
     let revision = told.shown_revision();
     let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();

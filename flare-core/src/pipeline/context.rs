@@ -1,7 +1,7 @@
 //! Takes the ports and settings a host chose; gives every stage the same ones.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::ownership::DrainLimit;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
+use crate::tools::lock;
 
 /// What all stages of one Flare share. Nothing of it is global: two of them don't meet.
 pub(crate) struct Context {
@@ -131,7 +132,7 @@ impl Context {
 
     /// A number from 0 up to, but not including, 1.
     pub(crate) fn random(&self) -> f64 {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).f64()
+        lock(&self.random).f64()
     }
 
     /// A little more than `time`, so that what failed together does not come back together.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::{LaneState, NodeId, Timestamp};
+use crate::model::{LaneState, Timestamp};
 
 /// After this many failures in a row a client is only probed.
 const PROBE_AFTER: u32 = 5;
@@ -117,14 +117,9 @@ impl Health {
     }
 
     /// The state as it is stored now.
-    pub(crate) fn stored_at(
-        &mut self,
-        now: Timestamp,
-        in_flight: usize,
-        node: NodeId,
-    ) -> LaneState {
+    pub(crate) fn stored_at(&mut self, now: Timestamp, in_flight: usize, node: &str) -> LaneState {
         self.0.updated_at = now;
-        self.0.node = Some(node.to_string());
+        self.0.node = Some(node.to_owned());
         self.0.in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
         self.0.clone()
     }
@@ -135,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{LaneId, NodeId, SubscriptionId};
+    use crate::model::{LaneId, SubscriptionId};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_unix_seconds(seconds)
@@ -206,12 +201,8 @@ mod tests {
     #[test]
     fn a_resumption_forgives_what_was_before_it() {
         let mut health = down(7);
-        let node = NodeId::from_bytes([3; 16]);
-        let stored = health.stored_at(at(50), 3, node);
-        assert_eq!(
-            (stored.in_flight, stored.node.as_deref()),
-            (3, Some(node.to_string().as_str()))
-        );
+        let stored = health.stored_at(at(50), 3, "node");
+        assert_eq!((stored.in_flight, stored.node.as_deref()), (3, Some("node")));
         assert!(Health::recall(stored.clone(), Some(at(49))).is_probing());
         let resumed = Health::recall(stored, Some(at(50)));
         assert!(!resumed.is_probing());

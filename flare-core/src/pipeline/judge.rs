@@ -7,8 +7,8 @@ use super::event::{Event, EventKind, Told};
 use super::health::Sign;
 use crate::model::subscription::DeliveryOptions;
 use crate::model::{
-    Action, DeadLetter, DeadLetterId, DeathReason, Present, Row, RowEffect, Timestamp, Verdict,
-    Version, present_after,
+    DeadLetter, DeadLetterId, DeathReason, Present, Row, RowEffect, Telling, Timestamp, Verdict,
+    present_after,
 };
 use crate::port::{DeliveryOutcome, FailureKind, Reply, RetryAfter};
 
@@ -17,14 +17,10 @@ use crate::port::{DeliveryOutcome, FailureKind, Reply, RetryAfter};
 pub(crate) struct Attempt {
     /// The row as it was read before.
     pub(crate) row: Row,
-    /// The version that was sent.
-    pub(crate) version: Version,
     /// When that version was stored.
     pub(crate) stored_at: Timestamp,
     /// What the client was told.
-    pub(crate) action: Action,
-    /// What it held before, as far as this owner can know.
-    pub(crate) holding: Present,
+    pub(crate) telling: Telling,
     /// Whether it was made to see how a client is that was failing.
     pub(crate) probe: bool,
 }
@@ -76,7 +72,7 @@ impl Judgement {
     /// What listeners are told once it is stored.
     pub(crate) fn event(&self, attempt: &Attempt) -> Event {
         let key = &attempt.row.key;
-        let told = Told::new(key.url.clone(), attempt.version, attempt.action);
+        let told = Told::new(key.url.clone(), attempt.telling.version, attempt.telling.action);
         let error = || self.error.clone().unwrap_or_default();
         let kind = match (&self.effect, self.verdict) {
             (RowEffect::GiveUp { .. }, _) => EventKind::DeadLettered { told, error: error() },
@@ -95,7 +91,7 @@ pub(crate) fn judge(
     options: &DeliveryOptions,
     circumstances: &Circumstances,
 ) -> Judgement {
-    let Attempt { version, action, holding, .. } = *attempt;
+    let Telling { version, action, holding } = attempt.telling;
     let (verdict, sign, wish, error) = read(outcome, options, circumstances);
     let present = present_after(holding, action, verdict);
     if matches!(verdict, Verdict::Success | Verdict::Discard) {
@@ -165,10 +161,10 @@ fn count(
     options: &DeliveryOptions,
     circumstances: &Circumstances,
 ) -> (u32, RowEffect) {
-    let Attempt { row, version, action, .. } = attempt;
+    let (row, Telling { version, action, .. }) = (&attempt.row, attempt.telling);
     let Circumstances { now, random, .. } = *circumstances;
     // Newer content starts counting anew.
-    let again = row.attempted == Some(*version);
+    let again = row.attempted == Some(version);
     let attempts = if again { row.attempts.saturating_add(1) } else { 1 };
     let first_failure = row.first_failure.filter(|_| again).unwrap_or(now);
     // Whoever asked to be left alone is; nothing expires meanwhile.
@@ -189,7 +185,7 @@ fn count(
             // The last attempt is made when the time is up, rather than long after.
             let due = expires.map_or(due, |expires| due.min(expires));
             let effect = RowEffect::Retry {
-                version: *version,
+                version,
                 present,
                 attempts,
                 due,
@@ -198,7 +194,7 @@ fn count(
             return (attempts, effect);
         }
     };
-    let mut dead = DeadLetter::new(circumstances.dead_letter, *action, reason, now);
+    let mut dead = DeadLetter::new(circumstances.dead_letter, action, reason, now);
     dead.attempts = attempts;
     dead.last_status = match outcome.reply {
         Reply::Answered { status, .. } => Some(status),
@@ -206,17 +202,16 @@ fn count(
     };
     dead.last_error = error.map(str::to_owned);
     dead.first_failure_at = first_failure;
-    (attempts, RowEffect::GiveUp { version: *version, present, dead })
+    (attempts, RowEffect::GiveUp { version, present, dead })
 }
 
 /// A failure that uses up no attempt: the row stays as due as it is.
 fn spare(attempt: &Attempt, present: Present) -> (u32, RowEffect) {
-    let Attempt { row, version, .. } = attempt;
-    let again = row.attempted == Some(*version);
+    let (row, version) = (&attempt.row, attempt.telling.version);
+    let again = row.attempted == Some(version);
     let attempts = if again { row.attempts } else { 0 };
     let first_failure = row.first_failure.filter(|_| again);
-    let effect =
-        RowEffect::Retry { version: *version, present, attempts, due: row.due, first_failure };
+    let effect = RowEffect::Retry { version, present, attempts, due: row.due, first_failure };
     (attempts, effect)
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::model::subscription::RetryPolicy;
 use crate::model::{
-    DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Spread, SubscriptionId,
-    SubscriptionSpec,
+    Action, DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Spread, SubscriptionId,
+    SubscriptionSpec, Version,
 };
 use crate::port::FailureKind;
 
@@ -26,7 +26,8 @@ fn attempt(action: Action, holding: Present) -> Attempt {
     };
     let row = Row::new(&spread, Timestamp::EPOCH);
     let stored_at = Timestamp::EPOCH;
-    Attempt { row, version: live(5), stored_at, action, holding, probe: false }
+    let telling = Telling { version: live(5), action, holding };
+    Attempt { row, telling, stored_at, probe: false }
 }
 
 fn circumstances() -> Circumstances {

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::model::Timestamp;
 use crate::port::Clock;
+use crate::tools::lock;
 
 /// Nothing is being worked on.
 const IDLE: u64 = u64::MAX;
@@ -66,7 +67,7 @@ impl Progress {
     pub(crate) fn pulse(&self, name: &'static str, clock: &Arc<dyn Clock>) -> Pulse {
         let (last, since) = (AtomicU64::new(nanos(clock.monotonic())), AtomicU64::new(IDLE));
         let beat = Arc::new(Beat { last, since });
-        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loops = lock(&self.loops);
         // Lanes come and go: what is gone is swept out when the list has to grow.
         if loops.len() == loops.capacity() {
             loops.retain(|(_, beat)| beat.strong_count() > 0);
@@ -95,7 +96,7 @@ impl Progress {
     pub(crate) fn loops(&self, monotonic: Duration, now: Timestamp) -> Vec<LoopReport> {
         let at = |nanos| now - monotonic.saturating_sub(Duration::from_nanos(nanos));
         let mut by_name: BTreeMap<&'static str, LoopReport> = BTreeMap::new();
-        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let loops = lock(&self.loops);
         for (name, beat) in loops.iter() {
             let Some(beat) = beat.upgrade() else { continue };
             let last = at(beat.last.load(Ordering::Relaxed));

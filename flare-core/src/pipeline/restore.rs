@@ -13,6 +13,7 @@ use super::task::Task;
 use crate::error::Result;
 use crate::model::SubscriptionStatus;
 use crate::port::{Outgoing, QueueExt, QueueName};
+use crate::tools::lock;
 
 /// Above this many queues those nobody waits for are forgotten.
 const MANY: usize = 1_024;
@@ -71,7 +72,7 @@ impl Restorer {
     }
 
     pub(crate) fn of(&self, queue: &QueueName) -> Arc<Restored> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = lock(&self.queues);
         if queues.len() >= MANY {
             queues.retain(|_, restored| Arc::strong_count(restored) > 1);
         }

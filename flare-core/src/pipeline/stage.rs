@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
 use crate::port::{Incoming, QueueExt, QueueName, Receipt, Receive, Settlement};
+use crate::tools::doubled;
 
 /// How long to wait for a first message.
 pub(super) const WAIT: Duration = Duration::from_secs(20);
@@ -248,8 +249,7 @@ where
 
 /// How long to wait after this many failures in a row.
 pub(crate) fn pause_after(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(10);
-    (PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
+    doubled(PAUSE, failures, LONGEST_PAUSE)
 }
 
 /// An error with all its sources, for a log line.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -13,6 +13,7 @@ use super::load::Load;
 use super::progress::Pulse;
 use super::shares::Shares;
 use crate::model::{DocumentUrl, PartitionId, ResourceId, Version};
+use crate::tools::lock;
 
 /// A turn that has lasted this long ends if nobody is left for others.
 const TURN: Duration = Duration::from_secs(1);
@@ -93,7 +94,7 @@ impl Floor {
     }
 
     fn at_work(&self) -> MutexGuard<'_, HashMap<ResourceId, HashSet<Spot>>> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.at_work)
     }
 
     /// Makes documents this worker's alone on this node, and takes out those that another worker is
@@ -114,7 +115,7 @@ impl Floor {
     }
 
     fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shares)
     }
 
     /// Begins with those resources that a worker may begin with now.

@@ -2,7 +2,7 @@
 //! status for as long as somebody meets it. Never fails for one of them: all others go on.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -11,6 +11,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{RecordName, Timestamp, Unreadable};
+use crate::tools::lock;
 
 /// Records that are remembered by name; of more than that only their number is.
 const REMEMBERED: usize = 1_000;
@@ -61,7 +62,7 @@ impl UnreadableRecords {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RecordName, Met>> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.met)
     }
 }
 

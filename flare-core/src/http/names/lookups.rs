@@ -10,7 +10,7 @@
 //! hundreds of others, and one that is remembered needs none.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -21,6 +21,7 @@ use super::memory::{Known, Memory, Standing};
 use super::places::{Place, Places};
 use crate::model::duration::format_duration;
 use crate::port::Clock;
+use crate::tools::lock;
 
 /// Look-ups of names that resolved the last time. Each needs a socket per family of addresses.
 const PROVEN: usize = 32;
@@ -110,7 +111,7 @@ impl Lookups {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

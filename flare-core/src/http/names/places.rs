@@ -6,8 +6,9 @@
 //! than the last one of a queue would. For the same reason those leave first who came first.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::tools::lock;
 use tokio::sync::oneshot;
 
 /// So many places, for whoever holds a clone.
@@ -95,7 +96,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::ask::{Ask, Found, Unresolved};
 use super::servers::Servers;
 use crate::port::Clock;
+use crate::tools::lock;
 
 /// Where a machine keeps names of its own.
 pub(super) const HOSTS: &str =
@@ -74,7 +75,7 @@ impl System {
     /// What the files say now.
     fn current(&self) -> MutexGuard<'_, State> {
         let now = self.clock.monotonic();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.checked.is_some_and(|checked| now.saturating_sub(checked) < CHECKED) {
             return state;
         }
@@ -95,7 +96,7 @@ impl System {
     /// Has the files looked at the next time.
     #[cfg(test)]
     pub(super) fn forget_when_it_was_checked(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.checked = None;
     }
 }

@@ -25,8 +25,12 @@ pub(super) fn next_after(
 pub(super) struct Alarm(Option<(Timestamp, BoxFuture<'static, ()>)>);
 
 impl Alarm {
-    /// Rings at `at`, and at no other time.
-    pub(super) fn set(&mut self, at: Timestamp, clock: &Arc<StoreClock>) {
+    /// Rings at `at`, and at no other time; without one, never.
+    pub(super) fn set(&mut self, at: Option<Timestamp>, clock: &Arc<StoreClock>) {
+        let Some(at) = at else {
+            self.0 = None;
+            return;
+        };
         if self.0.as_ref().is_none_or(|(set, _)| *set != at) {
             let clock = Arc::clone(clock);
             self.0 = Some((at, async move { clock.sleep_until(at).await }.boxed()));

@@ -2,9 +2,10 @@
 //! hold, so that all together stay within a limit however slow their clients are.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::pool::Pool;
+use crate::tools::lock;
 
 /// What a document takes in memory beside its content: row, URLs, headers, the answer's excerpt.
 const BESIDE: u64 = 1_024;
@@ -28,7 +29,7 @@ impl ContentBudget {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -199,10 +200,6 @@ impl fmt::Debug for ContentHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ContentHold").field("counted", &self.counted).finish_non_exhaustive()
     }
-}
-
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

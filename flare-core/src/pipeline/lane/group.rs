@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Applied, Epoch, LaneState};
 use crate::pipeline::context::Context;
 use crate::port::RowUpdate;
+use crate::tools::lock;
 
 /// Calls of a kind under way at a time. More would make each of them smaller, fewer would have
 /// the lanes wait for the answer to a large one.
@@ -112,7 +113,7 @@ impl<T> Group<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting<T>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

@@ -4,17 +4,17 @@
 
 mod alarm;
 mod content;
-mod courier;
 mod group;
 mod hold;
-mod ledger;
 mod loader;
+mod machine;
 mod orphans;
 mod pace;
 mod place;
 mod pool;
 mod recall;
 mod restored;
+mod runner;
 mod sender;
 mod settler;
 mod sharing;
@@ -30,12 +30,12 @@ use crate::model::{LaneId, Resource, Subscription};
 use crate::ownership::Term;
 
 pub(crate) use content::ContentBudget;
-pub(crate) use courier::run;
 pub(crate) use group::Groups;
 pub(crate) use hold::Hold;
 pub(crate) use place::Places;
 pub(crate) use recall::FormerLanes;
 pub(crate) use restored::Restored;
+pub(crate) use runner::run;
 
 /// What one lane works with.
 #[derive(Debug, Clone)]

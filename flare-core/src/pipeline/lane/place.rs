@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::{Either, select};
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::sharing::{Sharing, Ticket};
 use crate::model::SubscriptionId;
 use crate::pipeline::settings::Settings;
+use crate::tools::lock;
 
 /// The places among all requests of a runtime.
 ///
@@ -62,7 +63,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.line)
     }
 
     /// Changes what is shared, and gives places to whose turn it is then.
@@ -154,6 +155,11 @@ pub(super) struct Held {
 impl Held {
     fn new(places: &Places, client: SubscriptionId, count: usize) -> Self {
         Self { places: places.clone(), client, count, young: true }
+    }
+
+    /// How many are left.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// One of them, if one is left.

@@ -8,7 +8,6 @@ use tokio::sync::OnceCell;
 use tracing::warn;
 
 use super::Lane;
-use super::ledger::Ledger;
 use crate::error::{Error, Result};
 use crate::model::{LaneId, LaneState, Unreadable};
 use crate::pipeline::health::Health;
@@ -36,7 +35,7 @@ impl FormerLanes {
 }
 
 /// What is remembered of the lane; `None` if it is to end before that is known.
-pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Ledger> {
+pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Health> {
     let context = &lane.context;
     let mut failures = 0;
     while !lane.stop.is_requested() {
@@ -45,8 +44,7 @@ pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Ledger> {
                 let held = states.iter().filter_map(|state| state.hold_until);
                 held.for_each(|until| lane.hold.until(until));
                 let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), states);
-                let health = Health::recall(own, lane.subscription.resumed_at);
-                return Some(Ledger::new(health, Arc::clone(&lane.context.counters)));
+                return Some(Health::recall(own, lane.subscription.resumed_at));
             }
             // It was said that it cannot be read.
             Err(error) if error.unreadable().is_some() => {

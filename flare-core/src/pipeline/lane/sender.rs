@@ -12,7 +12,7 @@ use tracing::{Instrument, info_span};
 use super::Lane;
 use super::content::ContentHold;
 use super::place::Place;
-use crate::model::{Action, Document};
+use crate::model::{Document, Subscription, Telling};
 use crate::observe;
 use crate::pipeline::compose::compose;
 use crate::port::{DeliveryOutcome, FailureKind};
@@ -20,30 +20,25 @@ use crate::port::{DeliveryOutcome, FailureKind};
 /// A request that waits this long for its answer, beside the time it is young, has a slow client.
 const LONG: Duration = Duration::from_millis(500);
 
-/// Makes one attempt, under the lane's settings as they are now.
+/// Makes one attempt, under these settings.
 pub(super) fn send(
     lane: &Lane,
+    subscription: &Subscription,
     document: &Document,
-    action: Action,
+    telling: Telling,
     place: Place,
     mut content: ContentHold,
 ) -> impl Future<Output = DeliveryOutcome> + Send + use<> {
     let context = Arc::clone(&lane.context);
-    let request = compose(
-        &context.settings,
-        &lane.resource,
-        &lane.subscription,
-        document,
-        action,
-        context.now(),
-    );
+    let request =
+        compose(&context.settings, &lane.resource, subscription, document, telling, context.now());
     // From here on the request's body is held, and the document no longer.
     content.resize(request.as_ref().map_or(0, |request| request.body.len()));
     let span = info_span!(
         observe::ATTEMPT,
         document = %document.key.url,
         version = %document.version,
-        action = action.as_str(),
+        action = telling.action.as_str(),
         traceparent = document.trace.as_ref().map(tracing::field::display),
     );
     let (trust, slot) = (lane.term.trust.clone(), lane.slot);

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use tracing::info;
 
 use super::Lane;
@@ -13,17 +11,8 @@ use crate::model::{Subscription, SubscriptionStatus, Timestamp};
 use crate::pipeline::event::{Event, EventKind};
 use crate::port::Replaced;
 
-/// A suspension that has to be stored before anything else is sent.
-pub(super) struct Suspension {
-    reason: String,
-    /// Only if no other lane of the subscription got through since then.
-    failing_since: Option<Timestamp>,
-    /// Not before this time, by our clock.
-    pub(super) at: Timestamp,
-    running: Option<BoxFuture<'static, Result<Suspended>>>,
-}
-
 /// What became of it.
+#[derive(Debug)]
 pub(super) enum Suspended {
     /// The subscription is as this says: suspended, or as somebody else left it.
     Now(Arc<Subscription>),
@@ -33,50 +22,24 @@ pub(super) enum Suspended {
     NotNeeded,
 }
 
-impl Suspension {
-    pub(super) fn new(reason: String, failing_since: Option<Timestamp>) -> Self {
-        Self { reason, failing_since, at: Timestamp::EPOCH, running: None }
-    }
-
-    /// Begins, if it is time and not begun yet.
-    pub(super) fn begin(&mut self, lane: &Lane) {
-        if self.running.is_none() && self.at <= lane.context.now() {
-            let work = suspend(lane.clone(), self.reason.clone(), self.failing_since);
-            self.running = Some(work.boxed());
-        }
-    }
-
-    pub(super) fn is_running(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// What became of it; never, if it has not begun.
-    pub(super) async fn ended(&mut self) -> Result<Suspended> {
-        let ended = match &mut self.running {
-            Some(running) => running.await,
-            None => std::future::pending().await,
-        };
-        self.running = None;
-        ended
-    }
-}
-
-async fn suspend(
+/// Suspends a subscription as it was read.
+pub(super) async fn suspend(
     lane: Lane,
+    subscription: Arc<Subscription>,
     reason: String,
     failing_since: Option<Timestamp>,
 ) -> Result<Suspended> {
     let context = &lane.context;
     let id = lane.id.subscription;
     if let Some(since) = failing_since
-        && lane.subscription.spec.delivery().lanes() > 1
+        && subscription.spec.delivery().lanes() > 1
     {
         let lanes = context.repository.lanes(id).await?;
         if lanes.items.iter().any(|lane| lane.last_success_at > Some(since)) {
             return Ok(Suspended::NotNeeded);
         }
     }
-    let mut suspended = (*lane.subscription).clone();
+    let mut suspended = (*subscription).clone();
     let generation = suspended.generation;
     suspended.status = SubscriptionStatus::Suspended;
     suspended.reason = Some(reason.clone());

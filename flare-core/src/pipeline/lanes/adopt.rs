@@ -1,4 +1,4 @@
-//! Takes what was read of a subscription; gives each of its lanes a courier, newer settings, or an
+//! Takes what was read of a subscription; gives each of its lanes a beginning, newer settings, or an
 //! end, as it now wants to be worked.
 
 use std::sync::Arc;

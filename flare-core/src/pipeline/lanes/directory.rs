@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::Id;
@@ -13,6 +13,7 @@ use crate::model::{LaneId, Subscription, SubscriptionId, Timestamp};
 use crate::ownership::Slots;
 use crate::pipeline::lane::{Hold, Restored};
 use crate::pipeline::stop::Stopper;
+use crate::tools::lock;
 
 /// Who is to be woken, told and stopped.
 #[derive(Default)]
@@ -75,7 +76,7 @@ impl Worked {
 
 impl Directory {
     fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<LaneId, Worked>) -> R) -> R {
-        work(&mut self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.lanes))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,7 +89,7 @@ impl Directory {
     }
 
     fn with_former<R>(&self, work: impl FnOnce(&mut BTreeMap<SubscriptionId, Former>) -> R) -> R {
-        work(&mut self.former.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.former))
     }
 
     pub(super) fn insert(&self, lane: LaneId, worked: Worked) {

@@ -1,5 +1,5 @@
 //! Takes slots as they are granted, released and lost, and news of subscriptions; gives each active
-//! lane of those slots a courier. Stops before it starts anew; slots do not wait for each other.
+//! lane of those slots somebody who works it. Stops before it starts anew; slots do not wait for each other.
 //!
 //! - `tenancy`: what is worked in one slot, from its grant to its end; `start`: its tasks.
 //! - `directory`: the lanes that are worked, for whoever has news for one.
@@ -34,7 +34,7 @@ use tracing::warn;
 
 use self::agenda::Agenda;
 use self::directory::Directory;
-use self::read::{Read, Reader, pending_or};
+use self::read::{Read, Reader};
 pub(crate) use self::teller::Teller;
 use self::tenancy::{Grant, Tenancy};
 use super::context::Context;
@@ -42,6 +42,7 @@ use super::lane::Places;
 use super::stage::chain;
 use crate::model::{Generation, LaneId, SubscriptionId, Timestamp};
 use crate::ownership::{SlotChange, Slots, Term};
+use crate::tools::taken;
 
 /// News that wait for the lanes to hear them; a full line makes the slot's queue wait.
 const NEWS: usize = 256;
@@ -58,7 +59,7 @@ pub(crate) struct Lanes {
     slots: BTreeMap<u32, Tenancy>,
     /// Slots that drain, by when they have to be done.
     drains: BTreeMap<Timestamp, Vec<Slots>>,
-    /// Couriers and consumers of all slots, and what each is.
+    /// Lanes and consumers of all slots, and what each is.
     tasks: JoinSet<()>,
     roles: HashMap<Id, Role>,
     /// Subscriptions that start anew once the last of their lanes has ended.
@@ -123,7 +124,7 @@ impl Lanes {
                 () = directory.news_missed() => self.sweep(),
                 Some(id) = self.news.recv(), if self.reading.is_none() => self.read_one(id),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
-                read = pending_or(&mut self.reading) => self.take(read),
+                read = taken(&mut self.reading) => self.take(read),
                 () = context.store_clock.sleep_until(next) => self.end_overdue(),
             }
         }
@@ -239,7 +240,7 @@ impl Lanes {
         self.context.progress.set_lanes(self.directory.len());
     }
 
-    /// A courier ended by a wish that may have changed meanwhile, or something failed: looked at
+    /// A lane ended by a wish that may have changed meanwhile, or something failed: looked at
     /// again, but not at once, for what ends as soon as it starts must not make us spin. Where the
     /// end was only the way to another beginning, nothing is waited for.
     fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::BoxFuture;
 
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Result};
@@ -178,13 +177,5 @@ impl Reader {
         })?;
         known.insert(subscription.resource, Arc::clone(&resource));
         Ok(resource)
-    }
-}
-
-/// What was read, or for ever nothing if nothing is being read.
-pub(super) async fn pending_or(reading: &mut Option<BoxFuture<'static, Read>>) -> Read {
-    match reading {
-        Some(reading) => reading.await,
-        None => std::future::pending().await,
     }
 }

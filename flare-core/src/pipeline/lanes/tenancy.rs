@@ -42,7 +42,7 @@ pub(super) struct Tenancy {
     /// Ends its consumer.
     stopper: Stopper,
     stop: Stop,
-    /// Its couriers and its consumer.
+    /// Its lanes and its consumer.
     tasks: HashMap<Id, AbortHandle>,
     /// Granted while it was held: begins once nothing of the former work is left.
     next: Option<Grant>,

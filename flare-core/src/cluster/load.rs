@@ -1,11 +1,13 @@
-//! Takes what a runtime does; gives the cluster this node's load. Measures nothing of the system: only
-//! what is the same everywhere, costs next to nothing and can be simulated.
+//! How busy a node is, told to the cluster. Measures nothing of the system: only what is the same
+//! everywhere, costs next to nothing and can be simulated.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::{ClusterHandle, NodeLoad};
-use crate::pipeline::context::Context;
+use tokio::sync::watch;
+
+use super::context::Context;
+use super::record::NodeLoad;
+use super::registry::Facts;
 
 /// Looks for each figure that is told.
 const LOOKS: u32 = 5;
@@ -16,28 +18,48 @@ const MUCH_TOO_LATE: Duration = Duration::from_millis(100);
 /// Changes no larger than this, or than a quarter, are not worth telling.
 const SMALL: u64 = 4;
 
-/// Says every `every` how busy this node was since, until dropped.
+/// What a node is at, as the host's runtime says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Activity {
+    /// Lanes it works.
+    pub(crate) lanes: u64,
+    /// Requests in flight.
+    pub(crate) in_flight: u64,
+    /// How much is taken of what it can do.
+    pub(crate) percent: u64,
+}
+
+/// Tells what a node is at.
+pub(crate) type Gauge = Box<dyn Fn() -> Activity + Send + Sync>;
+
+/// Says now and then how busy this node was since, until dropped.
 ///
 /// Busy is the greatest of three parts: of the places for requests, of those for young ones (which keep
 /// the processor at work), and how late the timers ring. Each is 100 % when there is nothing left, so it
 /// says *overloaded* whether clients are slow, there is too much to do, or the machine is not there.
-pub(super) async fn publish_load(handle: ClusterHandle, context: Arc<Context>, every: Duration) {
-    let look_every = (every / LOOKS).max(SHORTEST);
+pub(crate) async fn publish_load(
+    context: &Context,
+    gauge: Option<&Gauge>,
+    facts: &watch::Sender<Facts>,
+) {
+    let Some(gauge) = gauge else { return std::future::pending().await };
+    let look_every = (context.settings.publish_every / LOOKS).max(SHORTEST);
     let mut told = NodeLoad::default();
     loop {
-        let mut sum = Sum::default();
+        let (mut sum, mut lanes) = (Sum::default(), 0);
         for _ in 0..LOOKS {
-            let before = context.clock.monotonic();
+            let before = context.monotonic();
             context.sleep(look_every).await;
-            let took = context.clock.monotonic().saturating_sub(before);
-            let usage = context.places.usage();
+            let took = context.monotonic().saturating_sub(before);
+            let seen = gauge();
             let late = lateness(took.saturating_sub(look_every));
-            sum.add(usage.in_flight, usage.percent.max(late));
+            sum.add(seen.in_flight, seen.percent.max(late));
+            lanes = seen.lanes;
         }
-        let load = sum.load(context.progress.lanes() as u64);
+        let load = sum.load(lanes);
         if is_news(&load, &told) {
             told = load;
-            handle.set_load(load);
+            facts.send_if_modified(|facts| std::mem::replace(&mut facts.load, load) != load);
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Takes rows that are due; gives the courier what it sends next, as much as it can send soon.
+//! Which rows a lane reads, and how many: as much as it can send soon.
 
 use std::collections::hash_map::Entry;
+use std::time::Duration;
 
-use futures::FutureExt;
-use tracing::warn;
-
-use super::{BEHIND, Courier, FRESH, Ready};
-use crate::error::Result;
+use super::{Command, Loaded, Machine, Moment, Ready};
 use crate::model::{DocumentUrl, Timestamp, Version};
-use crate::pipeline::lane::loader::{Load, load, size};
-use crate::pipeline::stage::{chain, pause_after};
+use crate::pipeline::stage::pause_after;
 
+/// How long a document that was read may wait for its turn before it is read again.
+pub(super) const FRESH: Duration = Duration::from_millis(500);
+/// Wait before looking again for a document our own store does not show yet.
+const BEHIND: Duration = Duration::from_millis(200);
 /// The least and the most that a lane reads at a time.
 const LEAST: usize = 16;
 const MOST: usize = 512;
 
-impl Courier {
+impl<H> Machine<H> {
     /// What may be loaded or unstored at a time: enough to go on sending meanwhile.
     pub(super) fn room(&self) -> usize {
         if self.ledger.health().is_probing() {
@@ -37,8 +37,8 @@ impl Courier {
 
     /// Lets go of what has waited too long: it is read again rather than sent outdated, and of it a
     /// few times what was sent in that time. All that waits is about as old.
-    pub(super) fn drop_old(&mut self) {
-        if self.grows_old_at().is_some_and(|at| at <= self.lane.context.now()) {
+    pub(super) fn drop_old(&mut self, now: Timestamp) {
+        if self.grows_old_at().is_some_and(|at| at <= now) {
             let sent = self.loaded.saturating_sub(self.ready.len());
             self.reach = (sent * 4).max(LEAST);
             self.put_back();
@@ -46,59 +46,56 @@ impl Courier {
         }
     }
 
-    /// Whether something that was read now could not be sent at once. When that ends there is a wake-up:
+    /// Whether something that was read now could not be sent at once. When that ends there is an event:
     /// an answer, a place, or the time of the next request that the client's rate allows.
-    fn is_blocked(&mut self) -> bool {
-        let now = self.lane.context.now();
+    fn is_blocked(&mut self, now: Timestamp) -> bool {
         if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
             && next > now
         {
             self.look_by(next);
             return true;
         }
-        let waits = self.held.is_none() && self.place_wait.is_some();
+        let waits = self.places == 0 && self.asks_places;
         waits || self.sending.len() >= self.concurrency()
     }
 
-    pub(super) fn begin_load(&mut self) {
+    pub(super) fn begin_load(&mut self, now: Timestamp) {
         let window = self.window();
         let enough = self.ready.len() * 2 > window || self.unstored.len() > self.room();
-        if !self.look || self.loading.is_some() || enough {
+        if !self.look || self.loading || self.no_room || enough {
             return;
         }
-        if self.shelved && self.is_blocked() {
-            return;
-        }
-        let Some(room) = self.content.reserve(window, self.places.is_slow()) else {
-            // Something of ours is under way; else others may have made room by then.
-            self.look_by(self.lane.context.now() + FRESH);
-            return;
-        };
-        if self.ready.len() * 2 > self.ready.len() + room.documents {
+        if self.shelved && self.is_blocked(now) {
             return;
         }
         self.look = false;
+        self.loading = true;
         self.stored_meanwhile.clear();
-        self.pulse.works();
-        self.loading = Some(load(self.lane.clone(), self.busy.clone(), room).boxed());
+        let (least, busy) = (self.ready.len(), self.busy.clone());
+        self.commands.push(Command::Load { window, least, busy });
     }
 
-    pub(super) fn take_load(&mut self, loaded: Result<Load>) {
-        let now = self.lane.context.now();
-        self.shelved = false;
-        let load = match loaded {
-            Ok(load) => load,
-            Err(error) => {
-                self.load_failures += 1;
-                warn!(error = %chain(&error), "could not load rows, will retry");
-                self.look_by(now + self.lane.context.jittered(pause_after(self.load_failures)));
-                return;
-            }
-        };
-        self.load_failures = 0;
-        if self.store_failures == 0 {
-            self.pulse.rests();
+    /// There is room for nothing, or for so little that it is not worth it.
+    pub(super) fn no_room(&mut self, at_all: bool, moment: &Moment) {
+        self.loading = false;
+        self.look = true;
+        if at_all {
+            // Something of ours is under way; else others may have made room by then.
+            self.look_by(moment.now + FRESH);
         }
+    }
+
+    pub(super) fn take_load_failure(&mut self, moment: &Moment) {
+        self.loading = false;
+        self.shelved = false;
+        self.load_failures += 1;
+        self.look_by(moment.now + moment.jittered(pause_after(self.load_failures)));
+    }
+
+    pub(super) fn take_load(&mut self, load: Loaded<H>, moment: &Moment) {
+        self.loading = false;
+        self.shelved = false;
+        self.load_failures = 0;
         match load.reread {
             Some(Some(subscription)) => self.adopt(subscription),
             Some(None) => self.end(),
@@ -116,17 +113,12 @@ impl Courier {
             self.look_by(due);
         }
         if load.behind {
-            self.look_by(now + BEHIND);
+            self.look_by(moment.now + BEHIND);
         }
-        if let Some(largest) = load.largest {
-            self.content.learn(largest);
-        }
-        let slow = self.places.is_slow();
-        for (row, document) in load.due {
+        for (row, document, hold) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
-                let content = self.content.hold(size(&document), slow);
-                self.ready.push_back(Ready { row, document, read_at: now, content });
+                self.ready.push_back(Ready { row, document, read_at: moment.now, hold });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);
@@ -157,10 +149,9 @@ impl Courier {
     }
 
     /// Looks again when the next derivation is due, unless something comes before.
-    pub(super) fn postpone(&mut self) {
-        let context = &self.lane.context;
-        self.look_at = context.now() + context.jittered(self.look_every);
-        self.look_every = (self.look_every * 2).min(context.settings.rederive_every);
+    pub(super) fn postpone(&mut self, moment: &Moment) {
+        self.look_at = moment.now + moment.jittered(self.look_every);
+        self.look_every = (self.look_every * 2).min(self.figures.rederive_every);
     }
 
     pub(super) fn look_by(&mut self, at: Timestamp) {

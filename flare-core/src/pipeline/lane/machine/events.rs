@@ -1,0 +1,75 @@
+//! What happens to a lane.
+
+use std::sync::Arc;
+
+use crate::model::{
+    Applied, DeadLetterId, Document, DocumentUrl, Row, Subscription, Timestamp, Version,
+};
+use crate::pipeline::lane::settler::Flushed;
+use crate::pipeline::lane::suspender::Suspended;
+use crate::port::DeliveryOutcome;
+
+/// Something that happened to a lane.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) enum Event<H> {
+    /// It begins.
+    Begun,
+    /// There may be rows that are due, newer settings or a wish to stop.
+    Woken,
+    /// The time has come that it wanted to be woken at.
+    Rung,
+    /// What was counted is wanted in the store.
+    Asked,
+    /// So many of the requests that asked for a place have one; none ever, if there is no number.
+    Places(Option<usize>),
+    /// Nothing was read: there is no room, for the lane or for enough of it.
+    NoRoom {
+        /// Whether there is none at all.
+        at_all: bool,
+    },
+    /// Rows were read.
+    Loaded(Loaded<H>),
+    /// They could not be.
+    LoadFailed,
+    /// Requests have ended.
+    Sent(Vec<Sent>),
+    /// Outcomes were stored, or not.
+    Stored(Flushed),
+    /// The lane's state was stored.
+    Noted(Applied),
+    /// It could not be.
+    NoteFailed,
+    /// The subscription was suspended, or need not be.
+    Suspended(Suspended),
+    /// It could not be.
+    SuspendFailed,
+}
+
+/// Rows that were read, with the newest version of their documents.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) struct Loaded<H> {
+    /// Those that are due; each with what counts its document for as long as it is held.
+    pub(in crate::pipeline::lane) due: Vec<(Row, Document, H)>,
+    /// When the next row is due that is not yet.
+    pub(in crate::pipeline::lane) next_due: Option<Timestamp>,
+    /// There may be more that is due.
+    pub(in crate::pipeline::lane) more: bool,
+    /// Rows left out because they are being worked on, and what they want.
+    pub(in crate::pipeline::lane) passed_over: Vec<(DocumentUrl, Version)>,
+    /// Rows were left out because their document is not there yet.
+    pub(in crate::pipeline::lane) behind: bool,
+    /// The subscription as it is now, if it had to be read again; `None` inside if it is gone.
+    pub(in crate::pipeline::lane) reread: Option<Option<Arc<Subscription>>>,
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) struct Sent {
+    /// Which one.
+    pub(in crate::pipeline::lane) number: u64,
+    pub(in crate::pipeline::lane) outcome: DeliveryOutcome,
+    /// From 0 up to 1, for the next attempt's jitter.
+    pub(in crate::pipeline::lane) random: f64,
+    /// What a dead letter of it would be known by.
+    pub(in crate::pipeline::lane) dead_letter: DeadLetterId,
+}

@@ -1,0 +1,602 @@
+//! A lane's rules, each on its own: the machine in a made-up world, whose events come in any order and
+//! whose answers take any time. A million events in seconds; what fails is shrunk to the few that matter.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::subscription::RetryPolicy;
+use crate::model::{
+    Applied, Content, DocumentKey, Epoch, Generation, LaneState, Present, ResourceId, Revision,
+    RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
+};
+use crate::pipeline::lane::loader::size;
+use crate::pipeline::lane::settler::Flushed;
+use crate::port::DeliveryOutcome;
+use crate::port::{FailureKind, Reply, RetryAfter};
+
+/// Documents of the world, and how much of one is counted.
+const DOCUMENTS: u32 = 6;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_unix_millis(1_000_000 + millis)
+}
+
+fn lane() -> LaneId {
+    LaneId::new(SubscriptionId::from_bytes([1; 16]), 0)
+}
+
+fn url(number: u32) -> DocumentUrl {
+    DocumentUrl::parse(&format!("http://api.example/docs/{number}")).unwrap()
+}
+
+fn key(number: u32) -> DocumentKey {
+    DocumentKey::new(ResourceId::from_bytes([2; 16]), url(number))
+}
+
+/// A client's limits, as a world is made with.
+#[derive(Debug, Clone)]
+struct Limits {
+    concurrency: u32,
+    /// One request in so many milliseconds.
+    rate: Option<u64>,
+    retries: u32,
+}
+
+fn subscription(limits: &Limits, generation: u64) -> Arc<Subscription> {
+    let retry = RetryPolicy::builder()
+        .num_retries(limits.retries)
+        .min_delay_target(1)
+        .max_delay_target(3)
+        .build()
+        .unwrap();
+    let mut spec = SubscriptionSpec::post("http://client.example/{id}")
+        .concurrency(limits.concurrency)
+        .retry(retry);
+    if let Some(millis) = limits.rate {
+        spec = spec.rate(1, Duration::from_millis(millis));
+    }
+    let spec = spec.build().unwrap();
+    let resource = ResourceId::from_bytes([2; 16]);
+    let mut made = Subscription::new(lane().subscription, resource, spec, at(0));
+    made.status = SubscriptionStatus::Active;
+    made.generation = Generation::new(generation);
+    Arc::new(made)
+}
+
+/// What counts the documents that a lane holds.
+#[derive(Debug)]
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(held: &Rc<Cell<usize>>) -> Self {
+        held.set(held.get() + 1);
+        Self(Rc::clone(held))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// What may happen next.
+#[derive(Debug, Clone)]
+enum Act {
+    /// Time passes.
+    Pass(u64),
+    /// A document changes, or is deleted.
+    Change {
+        number: u32,
+        gone: bool,
+    },
+    /// The oldest thing the lane waits for of this kind answers.
+    Load(bool),
+    Store(bool),
+    Note(bool),
+    Places(usize),
+    /// A request ends.
+    Answer {
+        which: usize,
+        how: u8,
+    },
+    /// The slot is trusted, or not.
+    Trust(bool),
+    /// Newer settings.
+    Settings,
+    /// The counters are wanted.
+    Ask,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..400_u64).prop_map(Act::Pass),
+        1 => (1_000..5_000_u64).prop_map(Act::Pass),
+        4 => (0..DOCUMENTS, prop::bool::weighted(0.2)).prop_map(|(number, gone)| Act::Change { number, gone }),
+        6 => prop::bool::weighted(0.9).prop_map(Act::Load),
+        6 => prop::bool::weighted(0.9).prop_map(Act::Store),
+        3 => prop::bool::weighted(0.9).prop_map(Act::Note),
+        5 => (1..4_usize).prop_map(Act::Places),
+        8 => (0..8_usize, 0..20_u8).prop_map(|(which, how)| Act::Answer { which, how }),
+        1 => prop::bool::weighted(0.8).prop_map(Act::Trust),
+        1 => Just(Act::Settings),
+        1 => Just(Act::Ask),
+    ]
+}
+
+/// A store, a client and a lane between them.
+struct World {
+    machine: Machine<Counted>,
+    limits: Limits,
+    now: i64,
+    trusted: bool,
+    newest: Arc<Subscription>,
+    rows: BTreeMap<u32, Row>,
+    documents: BTreeMap<u32, Document>,
+    revision: i64,
+    held: Rc<Cell<usize>>,
+    held_until: Timestamp,
+    /// What the lane waits for.
+    loading: Option<(usize, Busy)>,
+    storing: Option<Vec<Unstored>>,
+    noting: bool,
+    asks: Option<usize>,
+    places: usize,
+    /// Requests under way: what each is about.
+    requests: BTreeMap<u64, (u32, Version)>,
+    /// What the client was told last of each document, and acknowledged.
+    told: HashMap<u32, Version>,
+    /// When requests were made.
+    made: Vec<Timestamp>,
+    stored_at: Option<Timestamp>,
+}
+
+impl World {
+    fn new(limits: Limits) -> Self {
+        let figures = Figures {
+            concurrency: 32,
+            max_ttl: Duration::from_secs(3_600),
+            hold_limit: Duration::from_secs(60),
+            suspend_after: Duration::from_secs(86_400),
+            rederive_every: Duration::from_secs(60),
+            node: "node".to_owned(),
+        };
+        let newest = subscription(&limits, 1);
+        let tenure = Tenure { epoch: Epoch::new(7), taken_at: at(0) };
+        let health = Health::recall(LaneState::new(lane()), None);
+        let machine = Machine::new(figures, lane(), tenure, Arc::clone(&newest), health, false);
+        let mut world = Self {
+            machine,
+            limits,
+            now: 0,
+            trusted: true,
+            newest,
+            rows: BTreeMap::new(),
+            documents: BTreeMap::new(),
+            revision: 0,
+            held: Rc::default(),
+            held_until: Timestamp::EPOCH,
+            loading: None,
+            storing: None,
+            noting: false,
+            asks: None,
+            places: 0,
+            requests: BTreeMap::new(),
+            told: HashMap::new(),
+            made: Vec::new(),
+            stored_at: None,
+        };
+        world.happens(Event::Begun);
+        world
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: at(self.now),
+            trusted: self.trusted,
+            stop: false,
+            held_until: self.held_until,
+            restored: None,
+            newest: Arc::clone(&self.newest),
+            random: 0.5,
+            listened: false,
+        }
+    }
+
+    fn happens(&mut self, event: Event<Counted>) {
+        let commands = self.machine.on(event, &self.moment());
+        commands.into_iter().for_each(|command| self.obey(command));
+        self.check();
+    }
+
+    fn obey(&mut self, command: Command<Counted>) {
+        match command {
+            Command::Load { window, busy, .. } => {
+                assert!(self.loading.is_none(), "it reads twice at a time");
+                assert!(window > 0);
+                self.loading = Some((window, busy));
+            }
+            Command::StopLoading => self.loading = None,
+            Command::AskPlaces(wanted) => {
+                assert!(
+                    self.asks.is_none() && self.places == 0,
+                    "it has places, or asked for them"
+                );
+                self.asks = Some(wanted);
+            }
+            Command::ReturnPlaces => self.places = 0,
+            Command::KeepPlaces => assert!(self.places > 0),
+            Command::StopAsking => self.asks = None,
+            Command::Send { number, document, telling, .. } => {
+                self.send(number, &document, telling)
+            }
+            Command::Hold(until) => self.held_until = self.held_until.max(until),
+            Command::Store(batch) => {
+                assert!(self.storing.is_none() && !batch.is_empty());
+                let room = (self.limits.concurrency as usize * 4).clamp(16, 512);
+                let soon = self
+                    .stored_at
+                    .is_some_and(|before| at(self.now) - before < Duration::from_millis(10));
+                let more = !self.requests.is_empty() || self.machine.ready.front().is_some();
+                let probing = self.machine.ledger.health().is_probing();
+                assert!(!soon || !more || batch.len() * 2 >= room || probing, "it does not gather");
+                self.stored_at = Some(at(self.now));
+                self.storing = Some(batch);
+            }
+            Command::Note(_) => {
+                assert!(!self.noting);
+                self.noting = true;
+            }
+            Command::Suspend { .. } => panic!("nobody fails for as long as that here"),
+            Command::Report(_) | Command::Say(_) => {}
+        }
+    }
+
+    /// P2, P4, probing, holds and pace: what may be sent at all.
+    fn send(&mut self, number: u64, document: &Document, telling: Telling) {
+        let of = self.number(&document.key.url);
+        assert!(self.trusted, "the slot is not certainly its own");
+        assert!(self.places > 0, "it has no place");
+        self.places -= 1;
+        assert!(at(self.now) >= self.held_until, "the client wants to be left alone");
+        assert!(self.requests.values().all(|(other, _)| *other != of), "two at a time of {of}");
+        assert!(self.told.get(&of) < Some(&telling.version), "backwards: {of}");
+        let row = &self.rows[&of];
+        assert!(row.is_pending() && row.due <= at(self.now), "it is not due: {row:?}");
+        let health = self.machine.ledger.health();
+        // What it was before this request, which the machine has counted already.
+        let most = if health.is_probing() { 1 } else { self.limits.concurrency as usize };
+        if health.is_probing() {
+            assert!(self.requests.len() < most.max(1) || self.requests.is_empty());
+            assert!(health.probe_at().is_none_or(|probe| probe <= at(self.now)), "too early");
+        }
+        assert!(self.requests.len() < self.limits.concurrency as usize, "more than it takes");
+        self.requests.insert(number, (of, telling.version));
+        self.made.push(at(self.now));
+        if let Some(millis) = self.limits.rate
+            && let [.., before, last] = &self.made[..]
+        {
+            assert!(*last - *before >= Duration::from_millis(millis), "faster than its rate");
+        }
+    }
+
+    fn number(&self, url: &DocumentUrl) -> u32 {
+        url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+    }
+
+    /// What holds after every event.
+    fn check(&self) {
+        let most = (self.limits.concurrency as usize * 4).clamp(16, 512);
+        assert!(self.machine.ready.len() <= most + DOCUMENTS as usize);
+        assert!(self.held.get() <= self.machine.ready.len() + self.requests.len());
+        if let Some(wakes) = self.machine.wakes_at() {
+            assert!(wakes > at(self.now), "it would wake again at once, and spin");
+        }
+        for ready in &self.machine.ready {
+            assert!(self.machine.busy.contains_key(&ready.row.key.url));
+        }
+        for (number, _) in self.requests.values() {
+            assert!(self.machine.busy.contains_key(&url(*number)), "nobody works on {number}");
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Pass(millis) => self.pass(millis),
+            Act::Change { number, gone } => self.change(number, gone),
+            Act::Load(well) => self.load(well),
+            Act::Store(well) => self.store(well),
+            Act::Note(well) => {
+                if std::mem::take(&mut self.noting) {
+                    self.happens(if well {
+                        Event::Noted(Applied::Done)
+                    } else {
+                        Event::NoteFailed
+                    });
+                }
+            }
+            Act::Places(count) => {
+                if let Some(wanted) = self.asks.take() {
+                    self.places = count.min(wanted);
+                    self.happens(Event::Places(Some(self.places)));
+                }
+            }
+            Act::Answer { which, how } => self.answer(which, how),
+            Act::Trust(trusted) => self.trusted = trusted,
+            Act::Settings => {
+                let generation = self.newest.generation.get() + 1;
+                self.newest = subscription(&self.limits, generation);
+                self.happens(Event::Woken);
+            }
+            Act::Ask => {
+                if self.machine.may_be_asked() {
+                    self.happens(Event::Asked);
+                }
+            }
+        }
+    }
+
+    /// Time passes, from one time it wants to be woken at to the next.
+    fn pass(&mut self, millis: u64) {
+        let end = self.now + millis as i64;
+        while let Some(wakes) = self.machine.wakes_at().filter(|wakes| *wakes <= at(end)) {
+            // A millisecond is as fine as time is here.
+            self.now = ((wakes - at(0)).as_nanos() as i64).div_ceil_(1_000_000);
+            if self.now > end {
+                break;
+            }
+            self.happens(Event::Rung);
+        }
+        self.now = end;
+    }
+
+    fn change(&mut self, number: u32, gone: bool) {
+        self.revision += 1;
+        let revision = Revision::new(self.revision);
+        let version = if gone { Version::gone(revision) } else { Version::live(revision) };
+        let mut document = Document::new(key(number), version, at(self.now));
+        if !gone {
+            document.content = Some(Content::from_stored("{}".into()));
+        }
+        assert!(size(&document) <= 2);
+        self.documents.insert(number, document);
+        let spread = Spread {
+            subscription: lane().subscription,
+            generation: self.newest.generation,
+            document: key(number),
+            wanted: version,
+        };
+        match self.rows.get_mut(&number) {
+            Some(row) => row.spread(&spread, at(self.now)),
+            None => drop(self.rows.insert(number, Row::new(&spread, at(self.now)))),
+        }
+        self.happens(Event::Woken);
+    }
+
+    fn load(&mut self, well: bool) {
+        let Some((window, busy)) = self.loading.take() else { return };
+        if !well {
+            return self.happens(Event::LoadFailed);
+        }
+        let mut pending: Vec<&Row> = self.rows.values().filter(|row| row.is_pending()).collect();
+        pending.sort_by_key(|row| (row.due, row.key.url.clone()));
+        let wanted = busy.len() + window;
+        let more = pending.len() >= wanted;
+        let mut loaded = Loaded {
+            due: Vec::new(),
+            next_due: None,
+            more,
+            passed_over: Vec::new(),
+            behind: false,
+            reread: None,
+        };
+        for row in pending.into_iter().take(wanted) {
+            if row.due > at(self.now) {
+                loaded.next_due.get_or_insert(row.due);
+                loaded.more = false;
+            } else if busy.contains_key(&row.key.url) {
+                loaded.passed_over.push((row.key.url.clone(), row.wanted));
+            } else if loaded.due.len() < window {
+                let document = self.documents[&self.number(&row.key.url)].clone();
+                loaded.due.push((row.clone(), document, Counted::new(&self.held)));
+            }
+        }
+        self.happens(Event::Loaded(loaded));
+    }
+
+    fn store(&mut self, well: bool) {
+        let Some(batch) = self.storing.take() else { return };
+        let mut flushed = Flushed::default();
+        if !well {
+            flushed.left = batch;
+            flushed.error =
+                Some(crate::error::Error::new(crate::error::ErrorKind::Timeout, "test"));
+            return self.happens(Event::Stored(flushed));
+        }
+        for unstored in batch {
+            let number = self.number(&unstored.update.key.url);
+            let row = self.rows.get_mut(&number).unwrap();
+            let effect = unstored.update.effect;
+            let applied = row.apply(Epoch::new(7), effect.clone());
+            if let RowEffect::Retry { due, .. } = effect {
+                flushed.next_due = Some(flushed.next_due.map_or(due, |next| next.min(due)));
+            }
+            let settled = match effect {
+                RowEffect::Settle { version, .. } if applied == Applied::Done => Some(version),
+                _ => None,
+            };
+            flushed.done.push((unstored.update.key.url, settled));
+        }
+        self.happens(Event::Stored(flushed));
+    }
+
+    fn answer(&mut self, which: usize, how: u8) {
+        let Some((number, (of, version))) =
+            self.requests.iter().nth(which).map(|(number, about)| (*number, *about))
+        else {
+            return;
+        };
+        self.requests.remove(&number);
+        let outcome = match how {
+            0..=11 => DeliveryOutcome::answered(200),
+            12 | 13 => DeliveryOutcome::answered(500),
+            14 => DeliveryOutcome::answered(404),
+            15 => held(Duration::from_secs(2)),
+            _ => DeliveryOutcome::failed(FailureKind::Connect, "refused", false),
+        };
+        if how <= 11 {
+            self.told.insert(of, version);
+        }
+        let dead_letter = crate::model::DeadLetterId::from_bytes([3; 16]);
+        self.happens(Event::Sent(vec![Sent { number, outcome, random: 0.5, dead_letter }]));
+    }
+
+    /// Everything the lane waits for is answered, well, until it waits for nothing but time.
+    fn calm_down(&mut self) {
+        self.trusted = true;
+        for _ in 0..4_000 {
+            let (load, store, note) = (self.loading.is_some(), self.storing.is_some(), self.noting);
+            match () {
+                () if load => self.act(&Act::Load(true)),
+                () if store => self.act(&Act::Store(true)),
+                () if note => self.act(&Act::Note(true)),
+                () if self.asks.is_some() => self.act(&Act::Places(3)),
+                () if !self.requests.is_empty() => self.answer(0, 0),
+                () if self.rows.values().any(Row::is_pending) => self.pass(100),
+                () => return,
+            }
+        }
+        panic!("it does not come to rest: {:?}", self.rows);
+    }
+}
+
+trait DivCeil {
+    fn div_ceil_(self, by: i64) -> i64;
+}
+
+impl DivCeil for i64 {
+    fn div_ceil_(self, by: i64) -> i64 {
+        (self + by - 1).div_euclid(by)
+    }
+}
+
+/// An answer that asks to be left alone for a while.
+fn held(time: Duration) -> DeliveryOutcome {
+    let mut outcome = DeliveryOutcome::answered(503);
+    if let Reply::Answered { retry_after, .. } = &mut outcome.reply {
+        *retry_after = Some(RetryAfter::Delay(time));
+    }
+    outcome
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (1..5_u32, prop::option::weighted(0.3, 100..400_u64), 0..4_u32)
+        .prop_map(|(concurrency, rate, retries)| Limits { concurrency, rate, retries })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// P1 and P2 for one lane, within all its limits: whatever happens in whatever order, what is sent may
+    /// be sent, and once all is well again every client has, or was given up at, the newest version.
+    #[test]
+    fn whatever_happens_it_sends_only_what_it_may_and_all_that_it_must(
+        limits in limits(),
+        acts in prop::collection::vec(act(), 0..250),
+    ) {
+        let mut world = World::new(limits);
+        for act in &acts {
+            world.act(act);
+        }
+        world.calm_down();
+        for (number, row) in &world.rows {
+            let newest = world.documents[number].version;
+            prop_assert!(row.settled.max(row.given_up) >= Some(newest), "{row:?}");
+        }
+        prop_assert_eq!(world.held.get(), 0, "it holds documents of which nothing is left to tell");
+    }
+}
+
+/// A world whose client takes one document, told about it once.
+fn quiet() -> World {
+    let mut world = World::new(Limits { concurrency: 2, rate: None, retries: 3 });
+    world.change(0, false);
+    world.calm_down();
+    world
+}
+
+#[test]
+fn a_client_that_is_told_once_is_left_alone() {
+    let mut world = quiet();
+    assert_eq!(world.made.len(), 1);
+    world.pass(600_000);
+    world.calm_down();
+    assert_eq!(world.made.len(), 1);
+    assert_eq!(world.rows[&0].present, Present::Yes);
+}
+
+#[test]
+fn what_is_read_and_cannot_be_sent_is_let_go_and_read_again() {
+    let mut world = quiet();
+    world.change(0, false);
+    world.act(&Act::Load(true));
+    assert_eq!(world.held.get(), 1);
+    world.pass(600);
+    assert_eq!(world.held.get(), 0, "it has grown old");
+    world.calm_down();
+    assert_eq!(world.made.len(), 2);
+}
+
+#[test]
+fn a_hold_is_kept_by_a_lane_that_has_places() {
+    let mut world = quiet();
+    world.change(0, false);
+    world.act(&Act::Load(true));
+    world.held_until = at(world.now + 5_000);
+    world.act(&Act::Places(2));
+    assert_eq!((world.places, world.requests.len()), (0, 0), "it gives them back");
+    world.calm_down();
+    assert!(*world.made.last().unwrap() >= world.held_until);
+}
+
+#[test]
+fn a_lane_that_is_not_trusted_begins_nothing_and_does_not_turn() {
+    let mut world = quiet();
+    world.trusted = false;
+    world.change(0, false);
+    assert!(world.loading.is_none());
+    let mut turns = 0;
+    while let Some(wakes) = world.machine.wakes_at().filter(|wakes| *wakes < at(600_000)) {
+        world.now = ((wakes - at(0)).as_nanos() as i64).div_ceil_(1_000_000);
+        world.happens(Event::Rung);
+        turns += 1;
+    }
+    assert!(turns < 20, "{turns} turns in ten minutes");
+    world.calm_down();
+    assert_eq!(world.made.len(), 2);
+}
+
+#[test]
+fn a_lane_that_ends_stores_what_it_knows_and_begins_nothing() {
+    let mut world = quiet();
+    world.change(1, false);
+    world.act(&Act::Load(true));
+    world.act(&Act::Places(1));
+    assert_eq!(world.requests.len(), 1);
+    let stop = Moment { stop: true, ..world.moment() };
+    let commands = world.machine.on(Event::Woken, &stop);
+    assert!(commands.iter().all(|it| !matches!(it, Command::Load { .. } | Command::Send { .. })));
+    commands.into_iter().for_each(|command| world.obey(command));
+    assert!(world.machine.is_ending() && !world.machine.is_over());
+    world.answer(0, 0);
+    for _ in 0..4 {
+        world.act(&Act::Store(true));
+        world.act(&Act::Note(true));
+    }
+    assert!(world.machine.is_over());
+    assert!(!world.rows[&1].is_pending());
+}

@@ -1,0 +1,327 @@
+//! Works a lane: hands its machine what happens, and does what that says. Loading, sending and storing
+//! overlap; each of them happens in batches as large as what piled up meanwhile.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use super::Lane;
+use super::alarm::Alarm;
+use super::content::{ContentHold, LaneContent, Reserved};
+use super::loader::{Busy, Load, load, size};
+use super::machine::{Command, Event, Figures, Loaded, Machine, Moment, News, Report, Sent};
+use super::place::{ClientPlaces, Held, Places};
+use super::recall::{FormerLanes, recall};
+use super::sender::send;
+use super::settler::{Flushed, flush};
+use super::suspender::{Suspended, suspend};
+use crate::error::Result;
+use crate::model::{Applied, LaneState};
+use crate::observe;
+use crate::pipeline::counters::Unsaved;
+use crate::pipeline::health::Health;
+use crate::pipeline::meter;
+use crate::pipeline::progress::Pulse;
+use crate::pipeline::stage::chain;
+use crate::port::{DeliveryOutcome, FailureKind};
+use crate::tools::taken;
+
+/// Works a lane until it is told to stop or loses it, then finishes what is in flight.
+pub(crate) async fn run(lane: Lane, places: Places, former: FormerLanes) {
+    let span = info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.epoch);
+    let work = async {
+        if let Some(health) = recall(&lane, former).await {
+            Runner::new(lane, &places, health).run().await;
+        }
+    };
+    work.instrument(span).await;
+}
+
+/// How a request's task ended.
+type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
+
+struct Runner {
+    lane: Lane,
+    machine: Machine<ContentHold>,
+    places: ClientPlaces,
+    /// What the lane may hold of documents.
+    content: LaneContent,
+    random: fastrand::Rng,
+    /// Says whether rows can be read and stored.
+    pulse: Pulse,
+    /// Told when what was counted is wanted in the store.
+    asked: watch::Receiver<()>,
+    /// Says that something counted is not stored, while that is so.
+    unsaved: Option<Unsaved>,
+    /// Requests under way, and by which numbers the machine knows them.
+    sending: JoinSet<DeliveryOutcome>,
+    numbers: HashMap<Id, u64>,
+    held: Option<Held>,
+    asking: Option<BoxFuture<'static, Option<Held>>>,
+    loading: Option<BoxFuture<'static, Result<Load>>>,
+    storing: Option<BoxFuture<'static, Flushed>>,
+    noting: Option<BoxFuture<'static, Result<Applied>>>,
+    suspending: Option<BoxFuture<'static, Result<Suspended>>>,
+    alarm: Alarm,
+}
+
+impl Runner {
+    fn new(lane: Lane, places: &Places, health: Health) -> Self {
+        let context = &lane.context;
+        let (tenure, subscription) = (lane.term.tenure, Arc::clone(&lane.subscription));
+        let machine =
+            Machine::new(Figures::of(context), lane.id, tenure, subscription, health, lane.moved);
+        Self {
+            machine,
+            places: places.of(lane.id.subscription),
+            content: context.content.lane(),
+            random: fastrand::Rng::with_seed(context.random().to_bits()),
+            pulse: context.pulse("lane"),
+            asked: context.counters.asked(),
+            unsaved: None,
+            sending: JoinSet::new(),
+            numbers: HashMap::new(),
+            held: None,
+            asking: None,
+            loading: None,
+            storing: None,
+            noting: None,
+            suspending: None,
+            alarm: Alarm::default(),
+            lane,
+        }
+    }
+
+    async fn run(mut self) {
+        let mut event = Event::Begun;
+        loop {
+            self.take(event);
+            if self.machine.is_over() {
+                return;
+            }
+            event = self.next().await;
+        }
+    }
+
+    /// Hands an event to the machine and obeys, until nothing more happens at once.
+    fn take(&mut self, event: Event<ContentHold>) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let moment = self.moment();
+            for command in self.machine.on(event, &moment) {
+                events.extend(self.obey(command));
+            }
+        }
+        match (self.machine.has_unsaved(), &self.unsaved) {
+            (true, None) => self.unsaved = Some(self.lane.context.counters.unsaved()),
+            (false, Some(_)) => self.unsaved = None,
+            _ => {}
+        }
+    }
+
+    fn moment(&mut self) -> Moment {
+        let context = &self.lane.context;
+        Moment {
+            now: context.now(),
+            trusted: self.lane.is_trusted(),
+            stop: self.lane.stop.is_requested(),
+            held_until: self.lane.hold.end(),
+            restored: self.lane.restored.take(),
+            newest: Arc::clone(&self.lane.updates.borrow_and_update()),
+            random: self.random.f64(),
+            listened: context.events.has_listeners(),
+        }
+    }
+
+    /// Waits for what happens next.
+    async fn next(&mut self) -> Event<ContentHold> {
+        self.alarm.set(self.machine.wakes_at(), &self.lane.context.store_clock);
+        let (begins, counted) = (!self.machine.is_ending(), self.machine.may_be_asked());
+        tokio::select! {
+            biased;
+            flushed = taken(&mut self.storing) => self.stored(flushed),
+            sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => self.sent(sent).await,
+            loaded = taken(&mut self.loading) => self.loaded(loaded),
+            held = taken(&mut self.asking) => {
+                let count = held.as_ref().map(Held::count);
+                self.held = held;
+                Event::Places(count)
+            }
+            noted = taken(&mut self.noting) => noted_as(noted),
+            suspended = taken(&mut self.suspending) => suspended_as(suspended),
+            () = self.lane.wake.notified(), if begins => Event::Woken,
+            // The sender is the context's, which this holds.
+            _ = self.asked.changed(), if counted => Event::Asked,
+            () = self.alarm.rings() => Event::Rung,
+        }
+    }
+
+    /// Does as it is told; gives what that leads to at once.
+    fn obey(&mut self, command: Command<ContentHold>) -> Option<Event<ContentHold>> {
+        match command {
+            Command::Load { window, least, busy } => return self.load(window, least, busy),
+            Command::StopLoading => self.loading = None,
+            Command::AskPlaces(wanted) => {
+                self.held = self.places.try_take(wanted);
+                if let Some(held) = &self.held {
+                    return Some(Event::Places(Some(held.count())));
+                }
+                self.asking = Some(self.places.take(wanted).boxed());
+            }
+            Command::ReturnPlaces => self.held = None,
+            Command::KeepPlaces => self.held.iter_mut().for_each(Held::keep),
+            Command::StopAsking => self.asking = None,
+            Command::Send { number, subscription, document, telling, hold } => {
+                let Some(place) = self.held.as_mut().and_then(Held::next) else {
+                    debug_assert!(false, "a request without a place");
+                    return None;
+                };
+                let request = send(&self.lane, &subscription, &document, telling, place, hold);
+                self.numbers.insert(self.sending.spawn(request).id(), number);
+            }
+            Command::Report(report) => tell(&report),
+            Command::Hold(until) => self.lane.hold.until(until),
+            Command::Store(batch) => {
+                self.pulse.works();
+                let context = Arc::clone(&self.lane.context);
+                self.storing = Some(flush(context, Arc::clone(&self.lane.groups), batch).boxed());
+            }
+            Command::Note(state) => self.note(*state),
+            Command::Suspend { subscription, reason, failing_since } => {
+                let lane = self.lane.clone();
+                self.suspending = Some(suspend(lane, subscription, reason, failing_since).boxed());
+            }
+            Command::Say(news) => say(&news),
+        }
+        None
+    }
+
+    fn load(&mut self, window: usize, least: usize, busy: Busy) -> Option<Event<ContentHold>> {
+        let room: Reserved = match self.content.reserve(window, self.places.is_slow()) {
+            Some(room) if room.documents >= least => room,
+            room => return Some(Event::NoRoom { at_all: room.is_none() }),
+        };
+        self.pulse.works();
+        self.loading = Some(load(self.lane.clone(), busy, room).boxed());
+        None
+    }
+
+    fn loaded(&mut self, loaded: Result<Load>) -> Event<ContentHold> {
+        let load = match loaded {
+            Ok(load) => load,
+            Err(error) => {
+                warn!(error = %chain(&error), "could not load rows, will retry");
+                return Event::LoadFailed;
+            }
+        };
+        if self.machine.can_store() {
+            self.pulse.rests();
+        }
+        if let Some(largest) = load.largest {
+            self.content.learn(largest);
+        }
+        let slow = self.places.is_slow();
+        let counted = load.due.into_iter().map(|(row, document)| {
+            let hold = self.content.hold(size(&document), slow);
+            (row, document, hold)
+        });
+        Event::Loaded(Loaded {
+            due: counted.collect(),
+            next_due: load.next_due,
+            more: load.more,
+            passed_over: load.passed_over,
+            behind: load.behind,
+            reread: load.reread,
+        })
+    }
+
+    /// Whatever else is finished by now is judged, and stored, together with it; on a busy machine a
+    /// turn for the others finishes some more.
+    async fn sent(&mut self, first: Option<Joined>) -> Event<ContentHold> {
+        let mut ended: Vec<Sent> = first.into_iter().filter_map(|it| self.ended(it)).collect();
+        tokio::task::yield_now().await;
+        while let Some(next) = self.sending.try_join_next_with_id() {
+            ended.extend(self.ended(next));
+        }
+        Event::Sent(ended)
+    }
+
+    fn ended(&mut self, joined: Joined) -> Option<Sent> {
+        let (id, outcome) = joined.unwrap_or_else(|error| {
+            // A transport that panics may have sent the request.
+            let message = format!("the transport panicked: {error}");
+            (error.id(), DeliveryOutcome::failed(FailureKind::Broken, message, true))
+        });
+        let number = self.numbers.remove(&id)?;
+        let context = &self.lane.context;
+        let dead_letter = context.ids.next(context.now()).into();
+        Some(Sent { number, outcome, random: self.random.f64(), dead_letter })
+    }
+
+    fn stored(&mut self, flushed: Flushed) -> Event<ContentHold> {
+        match &flushed.error {
+            Some(error) => warn!(error = %chain(error), "could not store outcomes, will retry"),
+            None if self.machine.can_load() => self.pulse.rests(),
+            None => {}
+        }
+        Event::Stored(flushed)
+    }
+
+    fn note(&mut self, state: LaneState) {
+        let groups = Arc::clone(&self.lane.groups);
+        let store = async move {
+            let stored = groups.lanes.store(vec![state]).await;
+            stored.into_iter().next().unwrap_or(Ok(Applied::Done))
+        };
+        self.noting = Some(store.boxed());
+    }
+}
+
+fn noted_as(noted: Result<Applied>) -> Event<ContentHold> {
+    match noted {
+        Ok(applied) => Event::Noted(applied),
+        Err(error) => {
+            warn!(error = %chain(&error), "could not store the lane's state");
+            Event::NoteFailed
+        }
+    }
+}
+
+fn suspended_as(suspended: Result<Suspended>) -> Event<ContentHold> {
+    match suspended {
+        Ok(suspended) => Event::Suspended(suspended),
+        Err(error) => {
+            warn!(error = %chain(&error), "could not suspend, will retry");
+            Event::SuspendFailed
+        }
+    }
+}
+
+fn tell(report: &Report) {
+    let Report { attempt, judgement, latency, took } = report;
+    debug!(
+        document = %attempt.row.key.url,
+        version = %attempt.telling.version,
+        verdict = ?judgement.verdict,
+        error = judgement.error.as_deref(),
+        duration = ?took,
+        "attempt ended"
+    );
+    meter::attempted(judgement, *latency);
+}
+
+fn say(news: &News) {
+    match news {
+        News::Down { failures, error } => warn!(
+            error,
+            failures, "the client is down: it is tried by one request at a time until it answers"
+        ),
+        News::Back => info!("the client is back"),
+        News::Fenced => warn!("a later owner works this lane"),
+    }
+}
