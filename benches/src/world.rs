@@ -70,7 +70,7 @@ impl World {
                 let change = self.put(url, body.clone()).await?;
                 if change != expected {
                     let detail = format!("{url} was {}", change.as_str());
-                    return Err(Error::new(ErrorKind::Internal, "put").detail(detail));
+                    return Err(Error::new(ErrorKind::Internal, "put").with_detail(detail));
                 }
             }
             Ok(())
@@ -198,7 +198,7 @@ pub fn ready<T>(future: impl Future<Output = T>) -> Result<T> {
 }
 
 fn nothing() -> Error {
-    Error::new(ErrorKind::Internal, "put").detail("the store did not answer")
+    Error::new(ErrorKind::Internal, "put").with_detail("the store did not answer")
 }
 
 #[cfg(test)]

@@ -65,7 +65,8 @@ impl ListQueue {
         receipt: &Receipt,
         act: impl FnOnce(&mut Vec<Message>, usize),
     ) -> Result<()> {
-        let lost = || fault(ErrorKind::Lost, operation).detail("somebody else has the message");
+        let lost =
+            || fault(ErrorKind::Lost, operation).with_detail("somebody else has the message");
         let mut state = self.lock();
         let messages = state.queues.get_mut(queue).ok_or_else(lost)?;
         let held = |message: &Message| message.receipt.as_deref() == Some(receipt.token());
@@ -76,11 +77,11 @@ impl ListQueue {
 }
 
 fn fault(kind: ErrorKind, operation: &'static str) -> Error {
-    Error::new(kind, operation).backend("list")
+    Error::new(kind, operation).with_backend("list")
 }
 
 fn missing(operation: &'static str, queue: &QueueName) -> Error {
-    fault(ErrorKind::NotFound, operation).detail(format!("there is no queue {queue}"))
+    fault(ErrorKind::NotFound, operation).with_detail(format!("there is no queue {queue}"))
 }
 
 #[async_trait]

@@ -7,14 +7,14 @@ use std::process::{Command, ExitCode};
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    Trials::on(Service::Etcd)
+    Trials::on(Service::ETCD)
         .test("slots_move_and_nothing_is_lost", slots_move_and_nothing_is_lost)
         .test("without_a_server_it_says_so", without_a_server_it_says_so)
         .run()
 }
 
 fn cluster(etcd: &str, namespace: &str) -> (bool, String, String) {
-    let mongodb = Service::MongoDb.address().expect("the cluster needs MongoDB beside etcd");
+    let mongodb = Service::MONGODB.address().expect("the cluster needs MongoDB beside etcd");
     let mut program = Command::new(env!("CARGO_BIN_EXE_cluster"));
     program.arg(namespace).env("FLARE_MONGODB_URI", mongodb).env("FLARE_ETCD_ENDPOINTS", etcd);
     let output = program.output().unwrap();
@@ -51,7 +51,7 @@ async fn slots_move_and_nothing_is_lost(etcd: String) {
 }
 
 async fn drop_database(name: &str) {
-    let uri = Service::MongoDb.address().expect("it was there");
+    let uri = Service::MONGODB.address().expect("it was there");
     let client = mongodb::Client::with_uri_str(uri).await.unwrap();
     client.database(name).drop().await.unwrap();
 }

@@ -38,6 +38,6 @@ async fn a_listener_that_cannot_work_is_refused_with_its_field() -> Result<(), B
     let accounts = Accounts::start(flare).await?;
     let url = "https://client.example.com/{name}".into();
     let refused = accounts.listen(NewListener { url }).await.unwrap_err();
-    assert_eq!(refused.field_name(), Some("endpoint.url"), "{refused}");
+    assert_eq!(refused.field(), Some("endpoint.url"), "{refused}");
     Ok(())
 }

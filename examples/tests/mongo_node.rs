@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    Trials::on(Service::MongoDb)
+    Trials::on(Service::MONGODB)
         .test("the_second_node_goes_on", the_second_node_goes_on)
         .test("without_a_server_it_says_so", without_a_server_it_says_so)
         .run()

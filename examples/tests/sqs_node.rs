@@ -10,7 +10,7 @@ use flare_testkit::{Service, Trials};
 use futures::TryStreamExt;
 
 fn main() -> ExitCode {
-    Trials::on(Service::Sqs)
+    Trials::on(Service::SQS)
         .test("a_deleted_queue_is_not_missed", a_deleted_queue_is_not_missed)
         .test("without_a_server_it_says_so", without_a_server_it_says_so)
         .run()

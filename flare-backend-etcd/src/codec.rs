@@ -112,7 +112,7 @@ pub(crate) fn revision(number: i64) -> StoreRevision {
 
 fn corrupt(operation: &'static str, key: &[u8], what: &str) -> Error {
     let detail = format!("{} {what}", String::from_utf8_lossy(key));
-    Error::new(ErrorKind::Corrupt, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Corrupt, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 #[cfg(test)]

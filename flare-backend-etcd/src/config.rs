@@ -168,8 +168,8 @@ impl EtcdConfig {
         if error.kind() != ErrorKind::Unavailable || !may_miss_one {
             return error;
         }
-        let detail = format!("{}; does it want a certificate (identity)?", error.detail_text());
-        error.detail(detail)
+        let detail = format!("{}; does it want a certificate (identity)?", error.detail());
+        error.with_detail(detail)
     }
 
     /// Whether the settings make sense, each and together.
@@ -246,7 +246,10 @@ fn has_certificates(pem: &[u8]) -> bool {
 }
 
 pub(crate) fn refused(field: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+    Error::new(ErrorKind::Invalid, "connect")
+        .with_backend(BACKEND)
+        .with_field(field)
+        .with_detail(reason)
 }
 
 #[cfg(test)]
@@ -282,7 +285,7 @@ mod tests {
         for (field, config) in refusals {
             let error = config.check().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{config:?}");
-            assert_eq!(error.field_name(), Some(field), "{config:?}");
+            assert_eq!(error.field(), Some(field), "{config:?}");
         }
         EtcdConfig::new(ONE).check().unwrap();
         EtcdConfig::new(SECURE).domain("etcd").prefix("/").check().unwrap();

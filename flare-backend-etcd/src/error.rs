@@ -35,7 +35,7 @@ impl Failure {
         next: Next,
         detail: impl Into<String>,
     ) -> Self {
-        let error = Error::new(kind, operation).backend(BACKEND).detail(detail.into());
+        let error = Error::new(kind, operation).with_backend(BACKEND).with_detail(detail.into());
         Self { error, next }
     }
 
@@ -320,7 +320,7 @@ mod tests {
         let status = Status::from_error(Box::new(ConnectError(Box::new(failed))));
         let failure = from_status("connect", &status);
         assert_eq!((failure.error.kind(), failure.next), (ErrorKind::Denied, Next::Elsewhere));
-        assert!(failure.error.detail_text().contains("UnknownIssuer"), "{}", failure.error);
+        assert!(failure.error.detail().contains("UnknownIssuer"), "{}", failure.error);
     }
 
     #[test]

@@ -290,9 +290,9 @@ impl Members {
         }
         let detail = format!("within {:?} nobody said whether it happened", self.timeout);
         Error::new(ErrorKind::Timeout, last.operation())
-            .backend(BACKEND)
-            .detail(detail)
-            .source(last)
+            .with_backend(BACKEND)
+            .with_detail(detail)
+            .with_source(last)
     }
 
     /// Puts a question to every member at once.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::port::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
+    Entry, Expect, KeyChange, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
     StoreRevision, Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
@@ -152,7 +152,7 @@ impl Lease for MemoryLease {
             }
             let entry = Entry::new(write.key.clone(), write.value, created, revision, write.lease);
             state.keys.insert(write.key.clone(), entry.clone());
-            state.events.push_back(KeyEvent::new(revision, write.key, EventKind::Written(entry)));
+            state.events.push_back(KeyEvent::new(revision, write.key, KeyChange::Written(entry)));
             Ok(Written::At(revision))
         })
     }
@@ -210,7 +210,7 @@ impl Lease for MemoryLease {
 
 fn ended(operation: &'static str, lease: LeaseId) -> Error {
     let detail = format!("lease {} has ended", lease.get());
-    Error::new(ErrorKind::Lost, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Lost, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 impl State {
@@ -239,7 +239,7 @@ impl State {
     fn remove(&mut self, key: &str, revision: StoreRevision) {
         self.unbind(key);
         self.keys.remove(key);
-        self.events.push_back(KeyEvent::new(revision, key, EventKind::Deleted));
+        self.events.push_back(KeyEvent::new(revision, key, KeyChange::Deleted));
     }
 
     fn end(&mut self, lease: LeaseId) {
@@ -265,7 +265,9 @@ impl State {
         if from < self.compacted {
             let detail =
                 format!("revision {from} is forgotten, history begins at {}", self.compacted);
-            return Err(Error::new(ErrorKind::Compacted, "watch").backend(BACKEND).detail(detail));
+            return Err(Error::new(ErrorKind::Compacted, "watch")
+                .with_backend(BACKEND)
+                .with_detail(detail));
         }
         let start = self.events.partition_point(|event| event.revision.get() <= from);
         let later = self.events.range(start..);

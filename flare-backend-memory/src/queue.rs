@@ -73,7 +73,7 @@ impl MemoryQueue {
 
 fn missing(operation: &'static str, queue: &QueueName) -> Error {
     let detail = format!("there is no queue {queue}");
-    Error::new(ErrorKind::NotFound, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::NotFound, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 #[async_trait]
@@ -130,8 +130,8 @@ impl Queue for MemoryQueue {
                 if state.messages.len() >= self.max_messages {
                     let detail = format!("queue {queue} holds {} messages", self.max_messages);
                     return Err(Error::new(ErrorKind::Busy, "send")
-                        .backend(BACKEND)
-                        .detail(detail));
+                        .with_backend(BACKEND)
+                        .with_detail(detail));
                 }
                 state.send(message, now);
                 Ok(())
@@ -223,7 +223,7 @@ fn lost_queue(operation: &'static str, error: &Error) -> Error {
 }
 
 fn lost(operation: &'static str, detail: &'static str) -> Error {
-    Error::new(ErrorKind::Lost, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Lost, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 impl State {
@@ -280,8 +280,8 @@ impl State {
             Settlement::Done => self.remove(id),
             Settlement::Retry { after } => self.release(id, now + after),
             _ => {
-                let error = Error::new(ErrorKind::Unsupported, "settle").backend(BACKEND);
-                return Err(error.detail("this way of settling is not known here"));
+                let error = Error::new(ErrorKind::Unsupported, "settle").with_backend(BACKEND);
+                return Err(error.with_detail("this way of settling is not known here"));
             }
         }
         Ok(())

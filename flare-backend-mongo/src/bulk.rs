@@ -180,8 +180,8 @@ fn answers(
     let answer = |index| match done.get(&index) {
         Some(outcome) => Ok(*outcome),
         None => otherwise(index).unwrap_or_else(|| {
-            let error = Error::new(ErrorKind::Corrupt, operation).backend(BACKEND);
-            Err(error.detail("the server left an update of a batch unanswered"))
+            let error = Error::new(ErrorKind::Corrupt, operation).with_backend(BACKEND);
+            Err(error.with_detail("the server left an update of a batch unanswered"))
         }),
     };
     (0..count).map(answer).collect()

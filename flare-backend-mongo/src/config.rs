@@ -228,7 +228,7 @@ impl MongoConfig {
                           / : ? # [ ] @ % in user or password have to be percent-encoded)";
             return refused("uri", reason);
         }
-        refused("uri", format!("is no MongoDB address: {}", *error.kind)).source(error)
+        refused("uri", format!("is no MongoDB address: {}", *error.kind)).with_source(error)
     }
 
     fn write_concern(&self) -> WriteConcern {
@@ -274,7 +274,10 @@ fn is_database_name(name: &str) -> bool {
 }
 
 fn refused(field: &'static str, reason: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+    Error::new(ErrorKind::Invalid, "connect")
+        .with_backend(BACKEND)
+        .with_field(field)
+        .with_detail(reason)
 }
 
 #[cfg(test)]
@@ -289,7 +292,7 @@ mod tests {
             ("poll-every", config().poll_every(Duration::MAX)),
         ] {
             let error = wrong.options().await.unwrap_err();
-            assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some(field)));
+            assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)));
         }
         let longest = config().timeout(LONGEST_TIME).poll_every(LONGEST_TIME);
         assert!(longest.options().await.is_ok());

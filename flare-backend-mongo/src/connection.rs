@@ -8,7 +8,7 @@ use flare_core::port::{Clock, SystemClock};
 use flare_core::{Error, ErrorKind, Result};
 use futures::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use mongodb::options::ClientOptions;
+use mongodb::options::{ClientOptions, ReadConcern, ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
 
 use crate::BACKEND;
@@ -87,8 +87,8 @@ impl Connection {
         if wire < WIRE_6_0 {
             let detail = format!("the server is older than MongoDB 6.0 (wire version {wire})");
             return Err(Error::new(ErrorKind::Unsupported, "connect")
-                .backend(BACKEND)
-                .detail(detail));
+                .with_backend(BACKEND)
+                .with_detail(detail));
         }
         connection.bulk = wire >= WIRE_8_0 && !config.single_writes;
         Ok(connection)
@@ -97,11 +97,15 @@ impl Connection {
     /// What the server makes of expressions that need no collection.
     pub(crate) async fn ask(&self, operation: &'static str, fields: Document) -> Result<Document> {
         let pipeline = vec![doc! { "$documents": [fields] }];
-        let answer = async { self.database.aggregate(pipeline).await?.try_next().await };
+        // Of the member that stamps what is written, whatever is said of reading elsewhere.
+        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+        let question = self.database.aggregate(pipeline).selection_criteria(primary);
+        let question = question.read_concern(ReadConcern::local());
+        let answer = async { question.await?.try_next().await };
         self.run(operation, answer).await?.ok_or_else(|| {
             Error::new(ErrorKind::Corrupt, operation)
-                .backend(BACKEND)
-                .detail("the server gave no answer")
+                .with_backend(BACKEND)
+                .with_detail("the server gave no answer")
         })
     }
 
@@ -134,7 +138,7 @@ impl Connection {
 
     /// The right to use a connection, once there is one. Whoever has it must not ask for another.
     pub(crate) async fn place(&self, operation: &'static str) -> Result<Place<'_>> {
-        let closed = |error| Error::new(ErrorKind::Internal, operation).source(error);
+        let closed = |error| Error::new(ErrorKind::Internal, operation).with_source(error);
         self.places.take(self.party).await.map_err(closed)
     }
 
@@ -165,7 +169,7 @@ impl Connection {
             answer = work => answer,
             () = self.clock.sleep(self.timeout) => {
                 let detail = format!("no answer within {:?}", self.timeout);
-                Err(Error::new(ErrorKind::Timeout, operation).backend(BACKEND).detail(detail))
+                Err(Error::new(ErrorKind::Timeout, operation).with_backend(BACKEND).with_detail(detail))
             }
         }
     }

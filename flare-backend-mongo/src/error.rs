@@ -177,7 +177,9 @@ pub(crate) fn code(error: &mongodb::error::Error) -> Option<i32> {
 
 /// An error of Flare's for a code of the server's.
 pub(crate) fn from_code(operation: &'static str, code: i32, message: &str) -> Error {
-    Error::new(kind_of(code), operation).backend(BACKEND).detail(format!("{message} (code {code})"))
+    Error::new(kind_of(code), operation)
+        .with_backend(BACKEND)
+        .with_detail(format!("{message} (code {code})"))
 }
 
 /// An error of Flare's for one of the driver's.
@@ -196,8 +198,8 @@ pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error)
             // Newer servers say of errors we have not heard of that they pass.
             unknown if unknown.kind() == ErrorKind::Internal && passes(&error) => {
                 Error::new(ErrorKind::Busy, operation)
-                    .backend(BACKEND)
-                    .detail(unknown.detail_text().to_owned())
+                    .with_backend(BACKEND)
+                    .with_detail(unknown.detail().to_owned())
             }
             known => known,
         };
@@ -236,7 +238,7 @@ pub(crate) fn from_driver(operation: &'static str, error: mongodb::error::Error)
         _ => ErrorKind::Internal,
     };
     let detail = error.kind.to_string();
-    Error::new(kind, operation).backend(BACKEND).detail(detail)
+    Error::new(kind, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 /// Whether the server, or the driver, expects the same call to work later.

@@ -60,9 +60,9 @@ impl<'a> Record<'a> {
         let shown = self.fields.get("_id").map_or_else(|| "?".to_owned(), Bson::to_string);
         let detail = format!("{field} of record {shown} is not understood");
         Error::new(ErrorKind::Corrupt, self.operation)
-            .backend(BACKEND)
-            .field(field.to_owned())
-            .detail(detail)
+            .with_backend(BACKEND)
+            .with_field(field.to_owned())
+            .with_detail(detail)
     }
 
     /// What it is read for.

@@ -70,7 +70,7 @@ impl<'a> Record<'a> {
         }
         match read(*self) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let detail = not_understood(error.field_name().unwrap_or("it"));
+                let detail = not_understood(error.field().unwrap_or("it"));
                 Err(self.unreadable(kind, WhyUnreadable::Damaged { detail }))
             }
             read => read,
@@ -87,7 +87,7 @@ impl<'a> Record<'a> {
             RecordKind::Resource => record.deleted(word("state") == Some("deleted")),
             _ => record,
         };
-        Error::of_record(self.operation(), record).backend(BACKEND)
+        Error::of_record(self.operation(), record).with_backend(BACKEND)
     }
 
     /// What the record is called, as far as that can be read.

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    Trials::on(Service::MongoDb)
+    Trials::on(Service::MONGODB)
         .test("all_who_wait_cost_one_query_per_poll", all_who_wait_cost_one_query_per_poll)
         .test("a_dropped_wait_costs_nothing", a_dropped_wait_costs_nothing)
         .test("no_call_looks_at_more_than_it_is_about", no_call_looks_at_more_than_it_is_about)

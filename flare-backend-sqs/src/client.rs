@@ -80,7 +80,7 @@ impl Connection {
         }
         let prefix = self.names.prefix();
         let detail = format!("queue {name} lacks the tag {TAG}={prefix}, so it is not ours");
-        Err(Error::new(ErrorKind::Conflict, operation).backend(BACKEND).detail(detail))
+        Err(Error::new(ErrorKind::Conflict, operation).with_backend(BACKEND).with_detail(detail))
     }
 
     /// Makes a queue that was not there a moment ago.
@@ -216,5 +216,5 @@ impl Connection {
 /// SQS answered, and left out what its answer is for.
 pub(crate) fn silent(operation: &'static str, what: &str) -> Error {
     let detail = format!("the answer lacks {what}");
-    Error::new(ErrorKind::Corrupt, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Corrupt, operation).with_backend(BACKEND).with_detail(detail)
 }

@@ -270,7 +270,10 @@ impl SqsConfig {
 }
 
 fn refused(field: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect").backend(BACKEND).field(field).detail(reason)
+    Error::new(ErrorKind::Invalid, "connect")
+        .with_backend(BACKEND)
+        .with_field(field)
+        .with_detail(reason)
 }
 
 #[cfg(test)]
@@ -304,7 +307,7 @@ mod tests {
         for (field, config) in refusals {
             let error = config.check().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);
-            assert_eq!(error.field_name(), Some(field));
+            assert_eq!(error.field(), Some(field));
         }
     }
 

@@ -154,8 +154,8 @@ fn from_code(
         kind => kind,
     };
     let detail = if message.is_empty() { code.to_owned() } else { format!("{message} ({code})") };
-    let error = Error::new(kind, operation).backend(BACKEND).detail(detail);
-    if code.ends_with(DELETED_RECENTLY) { error.retry(Retry::After(NAME_KEPT)) } else { error }
+    let error = Error::new(kind, operation).with_backend(BACKEND).with_detail(detail);
+    if code.ends_with(DELETED_RECENTLY) { error.with_retry(Retry::After(NAME_KEPT)) } else { error }
 }
 
 /// An error of Flare's for one item of a batch.
@@ -190,7 +190,7 @@ where
         },
         _ => ErrorKind::Invalid,
     };
-    Error::new(kind, operation).backend(BACKEND).detail(chain(error))
+    Error::new(kind, operation).with_backend(BACKEND).with_detail(chain(error))
 }
 
 /// Why there are no credentials: whoever gives them out may be away for a moment.

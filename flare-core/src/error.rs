@@ -99,7 +99,7 @@ pub enum Retry {
 /// ```
 /// use flare_core::{Error, ErrorKind};
 ///
-/// let error = Error::new(ErrorKind::Unavailable, "receive").backend("sqs").detail("no route to host");
+/// let error = Error::new(ErrorKind::Unavailable, "receive").with_backend("sqs").with_detail("no route to host");
 /// assert_eq!(error.to_string(), "receive (sqs): unavailable: no route to host");
 /// assert!(error.is_temporary());
 /// ```
@@ -142,8 +142,8 @@ impl Error {
     /// A refused input, in `operation`.
     pub fn invalid(operation: &'static str, invalid: Invalid) -> Self {
         Self::new(ErrorKind::Invalid, operation)
-            .field(invalid.field().to_owned())
-            .detail(invalid.reason().to_owned())
+            .with_field(invalid.field().to_owned())
+            .with_detail(invalid.reason().to_owned())
     }
 
     /// The same, as the failure of what the caller asked for: it knows no verb of a port.
@@ -155,39 +155,39 @@ impl Error {
     /// A record that cannot be read, met in `operation`. It says nothing about any other record.
     pub fn of_record(operation: &'static str, unreadable: Unreadable) -> Self {
         Self::new(ErrorKind::Corrupt, operation)
-            .detail(unreadable.to_string())
+            .with_detail(unreadable.to_string())
             .edit(|inner| inner.unreadable = Some(Arc::new(unreadable)))
     }
 
     /// Names the backend (`"memory"`, `"mongodb"` …).
     #[must_use]
-    pub fn backend(self, backend: &'static str) -> Self {
+    pub fn with_backend(self, backend: &'static str) -> Self {
         self.edit(|inner| inner.backend = Some(backend))
     }
 
     /// Says in words what happened.
     #[must_use]
-    pub fn detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
         self.edit(|inner| inner.detail = detail)
     }
 
     /// Names the field of the caller's input that is at fault.
     #[must_use]
-    pub fn field(self, field: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_field(self, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
         self.edit(|inner| inner.field = Some(field))
     }
 
     /// Overrides whether to retry, where the backend knows better than the kind.
     #[must_use]
-    pub fn retry(self, retry: Retry) -> Self {
+    pub fn with_retry(self, retry: Retry) -> Self {
         self.edit(|inner| inner.retry = retry)
     }
 
     /// Keeps the error underneath.
     #[must_use]
-    pub fn source(self, source: impl StdError + Send + Sync + 'static) -> Self {
+    pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
         let source: Arc<dyn StdError + Send + Sync> = Arc::new(source);
         self.edit(|inner| inner.source = Some(source))
     }
@@ -218,12 +218,12 @@ impl Error {
     }
 
     /// Which backend it came from, if from one.
-    pub fn backend_name(&self) -> Option<&'static str> {
+    pub fn backend(&self) -> Option<&'static str> {
         self.inner.backend
     }
 
     /// The field of the caller's input at fault, as a path.
-    pub fn field_name(&self) -> Option<&str> {
+    pub fn field(&self) -> Option<&str> {
         self.inner.field.as_deref()
     }
 
@@ -233,7 +233,7 @@ impl Error {
     }
 
     /// What happened, in words; empty if the kind says it all.
-    pub fn detail_text(&self) -> &str {
+    pub fn detail(&self) -> &str {
         &self.inner.detail
     }
 }
@@ -288,9 +288,9 @@ mod tests {
     #[test]
     fn display_is_one_sentence_without_the_source() {
         let error = Error::new(ErrorKind::Timeout, "write_documents")
-            .backend("mongodb")
-            .detail("no answer within 5s")
-            .source(std::io::Error::other("socket closed"));
+            .with_backend("mongodb")
+            .with_detail("no answer within 5s")
+            .with_source(std::io::Error::other("socket closed"));
         assert_eq!(error.to_string(), "write_documents (mongodb): timeout: no answer within 5s");
         assert_eq!(
             StdError::source(&error).map(ToString::to_string).as_deref(),
@@ -300,7 +300,8 @@ mod tests {
 
     #[test]
     fn debug_tells_people_the_sources_too() {
-        let error = Error::new(ErrorKind::Internal, "run").source(std::io::Error::other("boom"));
+        let error =
+            Error::new(ErrorKind::Internal, "run").with_source(std::io::Error::other("boom"));
         assert_eq!(format!("{error:?}"), "run: internal: boom");
     }
 
@@ -329,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_backend_may_know_better_than_the_kind() {
-        let error =
-            Error::new(ErrorKind::Conflict, "create").retry(Retry::After(Duration::from_secs(60)));
+        let error = Error::new(ErrorKind::Conflict, "create")
+            .with_retry(Retry::After(Duration::from_secs(60)));
         assert!(error.is_temporary());
         assert_eq!(error.retryable(), Retry::After(Duration::from_secs(60)));
     }
@@ -339,13 +340,13 @@ mod tests {
     fn a_refused_input_keeps_field_and_reason() {
         let error = Error::invalid("create_resource", Invalid::new("endpoint", "has no wildcard"));
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert_eq!(error.field_name(), Some("endpoint"));
+        assert_eq!(error.field(), Some("endpoint"));
         assert_eq!(error.to_string(), "create_resource: invalid: endpoint: has no wildcard");
     }
 
     #[test]
     fn clones_share_their_source() {
-        let error = Error::new(ErrorKind::Internal, "call").source(std::io::Error::other("x"));
+        let error = Error::new(ErrorKind::Internal, "call").with_source(std::io::Error::other("x"));
         assert!(StdError::source(&error.clone()).is_some());
     }
 }

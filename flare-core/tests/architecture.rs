@@ -253,3 +253,32 @@ fn every_file_that_the_map_names_is_there() {
     }
     assert!(looked_for > 40, "only {looked_for} files are named");
 }
+
+#[test]
+fn no_type_name_of_the_core_occurs_twice() {
+    let mut defined: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files(&root().join("flare-core/src"), &[".rs"]) {
+        let name = file.display().to_string();
+        if name.contains("tests") {
+            continue;
+        }
+        let text = text(&file);
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for line in code.lines() {
+            let line = line.strip_prefix("pub ").unwrap_or(line);
+            let line = match line.strip_prefix("pub(") {
+                Some(rest) => rest.split_once(") ").map_or(line, |(_, rest)| rest),
+                None => line,
+            };
+            let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
+            let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else {
+                continue;
+            };
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            defined.entry(rest[..end].to_owned()).or_default().insert(name.clone());
+        }
+    }
+    assert!(defined.len() > 300, "only {} types were found", defined.len());
+    let doubled: Vec<_> = defined.iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(doubled.is_empty(), "one word, one meaning: {doubled:#?}");
+}

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flare_core::Flare;
-use flare_core::model::Timestamp;
 use flare_core::port::Clock;
 
 use crate::extract::Bodies;
@@ -72,9 +71,5 @@ impl State {
 
     pub(crate) fn openapi(&self) -> Bytes {
         self.inner.openapi.clone()
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.inner.options.clock.now()
     }
 }

@@ -122,9 +122,9 @@ impl From<Error> for Problem {
                 "a store did not answer in time; whether it took effect is unknown".into()
             }
             _ if status.is_server_error() => "the log has more, under this request's id".into(),
-            _ => error.detail_text().to_owned().into(),
+            _ => error.detail().to_owned().into(),
         };
-        problem.field = error.field_name().filter(|_| status.is_client_error()).map(str::to_owned);
+        problem.field = error.field().filter(|_| status.is_client_error()).map(str::to_owned);
         problem.retry_after = match (error.retryable(), status) {
             (Retry::After(time), _) => Some(time),
             (_, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
@@ -208,7 +208,7 @@ mod tests {
             (Unsupported, 500),
             (Internal, 500),
         ] {
-            let problem = Problem::from(Error::new(kind, "call").detail("a secret of ours"));
+            let problem = Problem::from(Error::new(kind, "call").with_detail("a secret of ours"));
             assert_eq!(problem.status().as_u16(), status, "{kind}");
             let response = problem.into_response();
             let pushes_back = matches!(status, 429 | 503);
@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn a_fault_of_ours_shows_nothing_of_the_inside() {
-        let error = Error::new(ErrorKind::Corrupt, "read").field("row").detail("at /var/secret");
+        let error =
+            Error::new(ErrorKind::Corrupt, "read").with_field("row").with_detail("at /var/secret");
         let problem = Problem::from(error);
         assert!(!problem.detail.contains("secret") && problem.field.is_none(), "{problem:?}");
     }
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn the_time_to_stay_away_is_rounded_up() {
         let retry = Retry::After(Duration::from_millis(1_500));
-        let error = Error::new(ErrorKind::Busy, "put").retry(retry);
+        let error = Error::new(ErrorKind::Busy, "put").with_retry(retry);
         let response = Problem::from(error).into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "2");
     }

@@ -54,14 +54,14 @@ fn read(key: &str, path: &str) -> Result<Vec<u8>, Failure> {
 fn refusal(error: &flare_core::Error) -> Failure {
     use flare_core::ErrorKind;
 
-    match (error.kind(), error.field_name()) {
+    match (error.kind(), error.field()) {
         (ErrorKind::Invalid, Some(field)) => {
             let key = match field {
                 "authority" => "ca-file",
                 "identity" => "cert-file",
                 other => other,
             };
-            Failure::usage(format!("lease.etcd.{key} {}", error.detail_text()))
+            Failure::usage(format!("lease.etcd.{key} {}", error.detail()))
         }
         (ErrorKind::Unavailable | ErrorKind::Timeout, _) => Failure::new(format!(
             "cannot reach etcd (is it running? lease.etcd.endpoints say where): {error}"

@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn a_chain_has_every_source_once() {
         let below = io::Error::other("disk on fire");
-        let error = Error::new(ErrorKind::Unavailable, "put").detail("no store").source(below);
+        let error =
+            Error::new(ErrorKind::Unavailable, "put").with_detail("no store").with_source(below);
         assert_eq!(Chain(&error).to_string(), "put: unavailable: no store: disk on fire");
     }
 }

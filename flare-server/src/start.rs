@@ -121,7 +121,7 @@ impl Work {
     async fn ended(&mut self) -> Result<(), Error> {
         (&mut self.0).await.unwrap_or_else(|panic: JoinError| {
             let fault = Error::new(flare_core::ErrorKind::Internal, "run");
-            Err(fault.detail("the runtime panicked").source(panic))
+            Err(fault.with_detail("the runtime panicked").with_source(panic))
         })
     }
 }

@@ -138,9 +138,9 @@ async fn on_mongodb(config: MongoConfig, part: Part) -> Result<Backend, Error> {
 }
 
 async fn on_sqs(table: &Sqs) -> Result<SqsQueue, Failure> {
-    SqsQueue::connect(sqs_config(table)).await.map_err(|error| match error.field_name() {
+    SqsQueue::connect(sqs_config(table)).await.map_err(|error| match error.field() {
         Some(field) if error.kind() == ErrorKind::Invalid => {
-            Failure::usage(format!("queue.sqs.{field} {}", error.detail_text()))
+            Failure::usage(format!("queue.sqs.{field} {}", error.detail()))
         }
         _ => Failure::new(format!("cannot use SQS as [queue.sqs] says: {error}")),
     })
@@ -196,7 +196,7 @@ impl<'a> Place<'a> {
     /// out: the driver's words are in it already, and would be in it again.
     fn refusal(&self, error: &Error) -> Failure {
         let name = self.name;
-        match (error.kind(), error.field_name()) {
+        match (error.kind(), error.field()) {
             (ErrorKind::Invalid, Some("uri")) if self.table.uri_has_secrets() => {
                 // The parser quotes what it does not understand.
                 Failure::usage(format!(
@@ -205,7 +205,7 @@ impl<'a> Place<'a> {
                 ))
             }
             (ErrorKind::Invalid, Some(field)) => {
-                Failure::usage(format!("{name}.{field} {}", error.detail_text()))
+                Failure::usage(format!("{name}.{field} {}", error.detail()))
             }
             (ErrorKind::Unavailable | ErrorKind::Timeout, _) => Failure::new(format!(
                 "cannot reach MongoDB (is it running? {name}.uri says where): {error}"

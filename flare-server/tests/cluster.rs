@@ -19,7 +19,7 @@ const TTL: Duration = Duration::from_secs(15);
 
 fn main() -> ExitCode {
     // One after the other, as each has the machine busy.
-    Trials::on(Service::MongoDb)
+    Trials::on(Service::MONGODB)
         .at_a_time(1)
         .test("a_node_that_ends_hands_over", ends)
         .test("a_drained_node_goes_on_answering", a_drained_node_goes_on_answering)

@@ -14,7 +14,7 @@ use nodes::{Stores, a_node_that_ends_hands_over};
 
 fn main() -> ExitCode {
     // One after the other, as each has the machine busy.
-    Trials::on(Service::Etcd)
+    Trials::on(Service::ETCD)
         .at_a_time(1)
         .test("a_node_that_ends_hands_over", ends)
         .test("without_a_cluster_one_works", without_a_cluster_one_works)

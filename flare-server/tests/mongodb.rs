@@ -26,7 +26,7 @@ const ENGINES: [&str; 6] = [
 const ADA: &str = "/documents/http://api.example.com/users/ada";
 
 fn main() -> ExitCode {
-    Trials::on(Service::MongoDb)
+    Trials::on(Service::MONGODB)
         .test("a_killed_server_goes_on_where_it_was", a_killed_server_goes_on_where_it_was)
         .test("a_server_that_drains_leaves_the_lanes", a_server_that_drains_leaves_the_lanes)
         .test("a_plan_changes_nothing_and_setup_does_what_it_says", setup)

@@ -16,7 +16,7 @@ use futures::TryStreamExt;
 const ADA: &str = "/documents/http://api.example.com/users/ada";
 
 fn main() -> ExitCode {
-    Trials::on(Service::Sqs)
+    Trials::on(Service::SQS)
         .test("setup_makes_the_queues_and_cleanup_what_is_too_many", setup_and_cleanup)
         .test("a_change_travels_through_sqs", a_change_travels_through_sqs)
         .test("another_placement", another_placement_is_set_up_and_cleaned_up)

@@ -114,7 +114,7 @@ impl FaultPlan {
 }
 
 fn fault(kind: ErrorKind, operation: &'static str) -> Error {
-    Error::new(kind, operation).backend("faulty").detail("injected by the fault plan")
+    Error::new(kind, operation).with_backend("faulty").with_detail("injected by the fault plan")
 }
 
 impl fmt::Debug for FaultPlan {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::port::{
-    Clock, Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
-    Write, Written,
+    Clock, Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
+    StoreRevision, Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, stream};
@@ -114,6 +114,14 @@ impl Lease for FaultyLease {
         self.call("list", self.inner.list(prefix)).await
     }
 
+    fn abandon(&self, _: LeaseId) {
+        // Like a store elsewhere, it cannot know.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
+    }
+
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
         let (plan, probability) = (self.plan.clone(), self.drop_watch);
         let events = Some(self.inner.watch(prefix, from));
@@ -123,8 +131,8 @@ impl Lease for FaultyLease {
                 let mut events = events?;
                 let event = events.next().await?;
                 if plan.roll(probability) {
-                    let error = Error::new(ErrorKind::Unavailable, "watch").backend("faulty");
-                    let error = error.detail("the watch was broken off by the fault plan");
+                    let error = Error::new(ErrorKind::Unavailable, "watch").with_backend("faulty");
+                    let error = error.with_detail("the watch was broken off by the fault plan");
                     return Some((Err(error), None));
                 }
                 Some((event, Some(events)))

@@ -12,26 +12,41 @@ use crate::{Clause, Fixture, Subject};
 /// Longer than any test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// A service that tests run against; `scripts/services up` starts it.
+/// A service that tests run against; `scripts/services up` starts those that Flare's own backends need.
+///
+/// ```
+/// use flare_testkit::Service;
+///
+/// const CASSANDRA: Service = Service::new("cassandra", "MY_TEST_CASSANDRA");
+/// assert_eq!((CASSANDRA.name(), CASSANDRA.address()), ("cassandra", None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Service {
-    /// A MongoDB server, at the URI in `FLARE_TEST_MONGODB_URI`.
-    MongoDb,
-    /// An SQS server, at the URL in `FLARE_TEST_SQS_ENDPOINT`.
-    Sqs,
-    /// An etcd cluster, at the URLs in `FLARE_TEST_ETCD_ENDPOINTS`.
-    Etcd,
+pub struct Service {
+    name: &'static str,
+    variable: &'static str,
 }
 
 impl Service {
+    /// A MongoDB server, at the URI in `FLARE_TEST_MONGODB_URI`.
+    pub const MONGODB: Self = Self::new("mongodb", "FLARE_TEST_MONGODB_URI");
+    /// An SQS server, at the URL in `FLARE_TEST_SQS_ENDPOINT`.
+    pub const SQS: Self = Self::new("sqs", "FLARE_TEST_SQS_ENDPOINT");
+    /// An etcd cluster, at the URLs in `FLARE_TEST_ETCD_ENDPOINTS`.
+    pub const ETCD: Self = Self::new("etcd", "FLARE_TEST_ETCD_ENDPOINTS");
+
+    /// A service of that name, at the address that this variable says.
+    pub const fn new(name: &'static str, variable: &'static str) -> Self {
+        Self { name, variable }
+    }
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
     /// The variable that says where it is.
     pub const fn variable(self) -> &'static str {
-        match self {
-            Self::MongoDb => "FLARE_TEST_MONGODB_URI",
-            Self::Sqs => "FLARE_TEST_SQS_ENDPOINT",
-            Self::Etcd => "FLARE_TEST_ETCD_ENDPOINTS",
-        }
+        self.variable
     }
 
     /// Where it is, if it is anywhere.
@@ -46,7 +61,7 @@ impl Service {
 /// use flare_testkit::{Service, Trials};
 ///
 /// fn trials() -> Trials {
-///     Trials::on(Service::MongoDb)
+///     Trials::on(Service::MONGODB)
 ///         .test("it_answers", async |address: String| assert!(address.starts_with("mongodb://")))
 /// }
 ///

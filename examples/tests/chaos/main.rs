@@ -61,7 +61,7 @@ fn main() -> ExitCode {
             Ok(seconds) => coordination::main(&[100, 10_000], Duration::from_secs(seconds)),
             Err(_) => wrong(),
         },
-        _ => Trials::on(Service::Etcd).test("one_round_of_each_kind", one_round_of_each_kind).run(),
+        _ => Trials::on(Service::ETCD).test("one_round_of_each_kind", one_round_of_each_kind).run(),
     }
 }
 

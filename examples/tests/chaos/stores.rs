@@ -78,8 +78,8 @@ fn services(directory: &Path, arguments: &[&str]) -> String {
         .args(arguments)
         .env("FLARE_SERVICES_DIR", directory)
         .env("FLARE_TEST_ETCD_NODES", "1")
-        .env_remove(Service::Etcd.variable())
-        .env_remove(Service::MongoDb.variable())
+        .env_remove(Service::ETCD.variable())
+        .env_remove(Service::MONGODB.variable())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -18,8 +18,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use etcd_client::{Client, GetOptions, GetResponse, KvClient, ResponseHeader};
 use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
-    Written,
+    Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
+    Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
 
@@ -142,6 +142,14 @@ impl Lease for EtcdLease {
         Ok(Snapshot::new(entries.collect(), revision))
     }
 
+    fn abandon(&self, _: LeaseId) {
+        // The server cannot know of it before the lease's time is over.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
+    }
+
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
         watching::watch(Arc::clone(&self.members), self.keys.clone(), prefix, from)
     }
@@ -227,8 +235,8 @@ fn header<'a>(
     header: Option<&'a ResponseHeader>,
 ) -> Answer<&'a ResponseHeader> {
     header.ok_or_else(|| {
-        let error = Error::new(ErrorKind::Corrupt, operation).backend(BACKEND);
-        Failure { error: error.detail("an answer without header"), next: Next::Stop }
+        let error = Error::new(ErrorKind::Corrupt, operation).with_backend(BACKEND);
+        Failure { error: error.with_detail("an answer without header"), next: Next::Stop }
     })
 }
 
@@ -264,7 +272,7 @@ mod tests {
     fn one_member_that_answers_is_enough_and_two_clusters_are_too_many() {
         assert_eq!(first_of_one_cluster(vec![away(), Ok(7), Ok(7)]).unwrap(), 1);
         let error = first_of_one_cluster(vec![Ok(7), away(), Ok(8)]).unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("endpoints")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("endpoints")));
     }
 
     #[test]

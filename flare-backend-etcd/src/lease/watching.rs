@@ -11,7 +11,7 @@ use std::time::Duration;
 use etcd_client::{
     Client, Event, EventType, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream,
 };
-use flare_core::port::{EventKind, KeyEvent, Scan, StoreRevision};
+use flare_core::port::{KeyChange, KeyEvent, Scan, StoreRevision};
 use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, stream};
 use tracing::debug;
@@ -216,8 +216,8 @@ impl Watch {
 
     fn take_event(&mut self, event: &Event) -> Result<()> {
         let Some(stored) = event.kv() else {
-            let error = Error::new(ErrorKind::Corrupt, OPERATION).backend(BACKEND);
-            return Err(error.detail("a change of nothing"));
+            let error = Error::new(ErrorKind::Corrupt, OPERATION).with_backend(BACKEND);
+            return Err(error.with_detail("a change of nothing"));
         };
         let revision = codec::revision(stored.mod_revision());
         if !self.position.is_news(revision, stored.key()) {
@@ -226,8 +226,8 @@ impl Watch {
         // A key that is no text is nobody's of ours.
         let Ok(key) = self.keys.plain(OPERATION, stored.key()) else { return Ok(()) };
         let kind = match event.event_type() {
-            EventType::Put => EventKind::Written(self.keys.entry(OPERATION, stored)?),
-            EventType::Delete => EventKind::Deleted,
+            EventType::Put => KeyChange::Written(self.keys.entry(OPERATION, stored)?),
+            EventType::Delete => KeyChange::Deleted,
         };
         self.events.push_back(KeyEvent::new(revision, key, kind));
         Ok(())

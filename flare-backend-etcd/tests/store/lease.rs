@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flare_backend_etcd::{EtcdConfig, EtcdLease};
 use flare_core::ErrorKind;
-use flare_core::port::{EventKind, Expect, Lease, Write, Written};
+use flare_core::port::{Expect, KeyChange, Lease, Write, Written};
 use flare_testkit::Trials;
 use futures::StreamExt;
 
@@ -87,7 +87,7 @@ async fn prefixes_do_not_see_each_other(endpoints: String) {
     let entry = here.get("key").await.expect("it is read").expect("it is there");
     assert_eq!((&*entry.key, &*entry.value), ("key", &b"ours"[..]));
     let event = here.watch("", from).next().await.expect("there is one").expect("it is told");
-    assert_eq!(event.kind, EventKind::Written(entry));
+    assert_eq!(event.kind, KeyChange::Written(entry));
 }
 
 async fn a_short_lease_is_told_as_granted(endpoints: String) {

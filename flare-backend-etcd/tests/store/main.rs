@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    let all = Trials::on(Service::Etcd);
+    let all = Trials::on(Service::ETCD);
     let all = conformance::trials(all);
     let all = lease::trials(all);
     let all = outage::trials(all);

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use etcd_client::Client;
 use flare_backend_etcd::{EtcdConfig, EtcdLease};
 use flare_core::ErrorKind;
-use flare_core::port::{EventKind, Expect, Lease, StoreRevision, Write, Written};
+use flare_core::port::{Expect, KeyChange, Lease, StoreRevision, Write, Written};
 use flare_testkit::{Clause, Fixture, Subject, Trials, lease};
 use futures::StreamExt;
 use futures::future::join_all;
@@ -144,7 +144,7 @@ async fn watch_while_members_are_killed(_: String) {
         let mut given = Vec::new();
         loop {
             let event = watch.next().await.expect("a watch goes on").expect("an outage is no end");
-            let EventKind::Written(entry) = event.kind else { panic!("nothing was deleted") };
+            let KeyChange::Written(entry) = event.kind else { panic!("nothing was deleted") };
             given.push((event.revision, String::from_utf8_lossy(&entry.value).into_owned()));
             if event.key == "last" {
                 return given;

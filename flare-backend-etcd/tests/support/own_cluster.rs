@@ -94,7 +94,7 @@ fn services(directory: &Path, members: usize, command: &str, name: &str) -> Stri
         .args([command, name])
         .env("FLARE_SERVICES_DIR", directory)
         .env("FLARE_TEST_ETCD_NODES", members.to_string())
-        .env_remove(Service::Etcd.variable())
+        .env_remove(Service::ETCD.variable())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

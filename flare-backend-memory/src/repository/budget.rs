@@ -40,7 +40,9 @@ impl Budget {
                     "{needed} bytes more do not fit: {used} of {} (max-bytes) are used",
                     self.limit
                 );
-                Err(Error::new(ErrorKind::Busy, operation).backend(BACKEND).detail(detail))
+                Err(Error::new(ErrorKind::Busy, operation)
+                    .with_backend(BACKEND)
+                    .with_detail(detail))
             }
         }
     }

@@ -221,9 +221,9 @@ impl MemoryRepository {
         if bytes > self.max_content {
             let detail = format!("{bytes} bytes, at most {} fit (max-content)", self.max_content);
             return Err(Error::new(ErrorKind::TooLarge, "write_documents")
-                .backend(BACKEND)
-                .field("document")
-                .detail(detail));
+                .with_backend(BACKEND)
+                .with_field("document")
+                .with_detail(detail));
         }
         Ok(())
     }

@@ -37,9 +37,9 @@ impl ResourceStore for MemoryRepository {
             let detail =
                 format!("{} is the endpoint of resource {}", conflict.endpoint, conflict.value);
             return Err(Error::new(ErrorKind::Conflict, "insert_resource")
-                .backend(BACKEND)
-                .field("endpoint")
-                .detail(detail));
+                .with_backend(BACKEND)
+                .with_field("endpoint")
+                .with_detail(detail));
         }
         table.index(&resource);
         table.by_id.insert(resource.id, resource);

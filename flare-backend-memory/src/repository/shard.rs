@@ -121,8 +121,9 @@ impl Shard {
             Operation::Delete { revision } => (detect_delete(before, revision), None),
             Operation::Leave { at } => (detect_leave(before, at), None),
             _ => {
-                let error = Error::new(ErrorKind::Unsupported, "write_documents").backend(BACKEND);
-                return Err(error.detail("this operation is not known here"));
+                let error =
+                    Error::new(ErrorKind::Unsupported, "write_documents").with_backend(BACKEND);
+                return Err(error.with_detail("this operation is not known here"));
             }
         };
         let Some(version) = detected.store else {

@@ -77,7 +77,7 @@ impl Spoilt {
 }
 
 pub(super) fn unreadable(operation: &'static str, record: Unreadable) -> Error {
-    Error::of_record(operation, record).backend(BACKEND)
+    Error::of_record(operation, record).with_backend(BACKEND)
 }
 
 /// The first `limit` that can be read, with those among them that cannot.

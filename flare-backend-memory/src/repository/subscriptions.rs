@@ -222,9 +222,9 @@ impl Family {
                 let url = UrlTemplate::show_key(&url);
                 let detail = format!("{url} is used by subscription {user} of the same resource");
                 return Err(Error::new(ErrorKind::Conflict, operation)
-                    .backend(BACKEND)
-                    .field("endpoint.url")
-                    .detail(detail));
+                    .with_backend(BACKEND)
+                    .with_field("endpoint.url")
+                    .with_detail(detail));
             }
         }
         Ok(())

@@ -33,8 +33,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
-    Written,
+    Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
+    Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
 
@@ -141,6 +141,14 @@ impl Lease for MongoLease {
         Ok(Snapshot::new(entries, revision))
     }
 
+    fn abandon(&self, _: LeaseId) {
+        // The server cannot know of it before the lease's time is over.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
+    }
+
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
         watching::watch(Arc::clone(&self.store), prefix.to_owned(), from)
     }
@@ -148,5 +156,5 @@ impl Lease for MongoLease {
 
 fn ended(operation: &'static str, lease: Option<LeaseId>) -> Error {
     let detail = format!("lease {} has ended", lease.map_or(0, LeaseId::get));
-    Error::new(ErrorKind::Lost, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Lost, operation).with_backend(BACKEND).with_detail(detail)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flare_core::Result;
-use flare_core::port::{Entry, EventKind, KeyEvent, LeaseId, StoreRevision};
+use flare_core::port::{Entry, KeyChange, KeyEvent, LeaseId, StoreRevision};
 use mongodb::bson::{Bson, Document};
 use tracing::debug;
 
@@ -35,8 +35,8 @@ pub(super) fn entry(record: &Record<'_>) -> Result<Entry> {
 /// A change: what the key became, or `{key, revision, deleted: true}`.
 pub(super) fn event(record: &Record<'_>) -> Result<KeyEvent> {
     let kind = match record.flag("deleted")? {
-        true => EventKind::Deleted,
-        false => EventKind::Written(entry(record)?),
+        true => KeyChange::Deleted,
+        false => KeyChange::Written(entry(record)?),
     };
     Ok(KeyEvent::new(revision(record, "revision")?, record.text("key")?, kind))
 }

@@ -157,7 +157,7 @@ fn nth(operation: &'static str, after: &Document, index: usize) -> Result<Docume
 
 fn unanswered(operation: &'static str) -> Error {
     let detail = "whoever made the call has ended";
-    Error::new(ErrorKind::Timeout, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Timeout, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 #[cfg(test)]

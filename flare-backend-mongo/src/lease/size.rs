@@ -41,7 +41,7 @@ pub(super) fn check(key: &str, value: &[u8]) -> Result<()> {
         return Ok(());
     }
     let detail = format!("key and value have {size} bytes, {MAX_ENTRY} are possible");
-    Err(Error::new(ErrorKind::TooLarge, "write").backend(BACKEND).detail(detail))
+    Err(Error::new(ErrorKind::TooLarge, "write").with_backend(BACKEND).with_detail(detail))
 }
 
 /// Refuses what would have room if there were less.
@@ -49,5 +49,5 @@ pub(super) fn full(operation: &'static str) -> Error {
     let detail = format!(
         "there is room for {MAX_KEYS} bytes of keys and {MAX_LEASES} leases, and it is taken"
     );
-    Error::new(ErrorKind::Busy, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Busy, operation).with_backend(BACKEND).with_detail(detail)
 }

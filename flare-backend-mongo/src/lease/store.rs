@@ -132,5 +132,5 @@ fn state() -> Document {
 /// unseen: tokens would repeat.
 fn missing(operation: &'static str) -> Error {
     let detail = "the record of the leases is gone; a node that connects anew makes another";
-    Error::new(ErrorKind::Corrupt, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Corrupt, operation).with_backend(BACKEND).with_detail(detail)
 }

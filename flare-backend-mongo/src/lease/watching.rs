@@ -110,7 +110,7 @@ fn forgotten(seen: StoreRevision, compacted: StoreRevision, revision: StoreRevis
     let detail = format!(
         "revision {seen} cannot be resumed from, history goes from {compacted} to {revision}"
     );
-    Error::new(ErrorKind::Compacted, OPERATION).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Compacted, OPERATION).with_backend(BACKEND).with_detail(detail)
 }
 
 /// Looks for news again and again, until nobody holds it.

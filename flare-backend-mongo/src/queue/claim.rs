@@ -67,8 +67,8 @@ impl Claim {
             }
         });
         given.await.unwrap_or_else(|_| {
-            let error = Error::new(ErrorKind::Unavailable, OPERATION).backend(BACKEND);
-            Err(error.detail("the runtime is ending"))
+            let error = Error::new(ErrorKind::Unavailable, OPERATION).with_backend(BACKEND);
+            Err(error.with_detail("the runtime is ending"))
         })
     }
 

@@ -244,7 +244,7 @@ impl Queue for MongoQueue {
 
 fn missing(operation: &'static str, queue: &QueueName) -> Error {
     let detail = format!("there is no queue {queue}");
-    Error::new(ErrorKind::NotFound, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::NotFound, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 /// The time at which `pause` from now will have passed, in a pipeline.

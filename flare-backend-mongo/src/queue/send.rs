@@ -184,8 +184,8 @@ fn answers(count: usize, error: mongodb::error::Error) -> Vec<Result<Sent>> {
 }
 
 fn unanswered() -> Error {
-    let error = Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND);
-    error.detail("a message of a batch was left unanswered")
+    let error = Error::new(ErrorKind::Internal, OPERATION).with_backend(BACKEND);
+    error.with_detail("a message of a batch was left unanswered")
 }
 
 #[cfg(test)]

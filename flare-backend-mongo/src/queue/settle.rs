@@ -65,8 +65,8 @@ impl MongoQueue {
                 Settlement::Done => done.add(place, filter),
                 Settlement::Retry { after } => again.add(place, (filter, *after)),
                 _ => {
-                    let error = Error::new(ErrorKind::Unsupported, operation).backend(BACKEND);
-                    let error = error.detail("this way of settling is not known here");
+                    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND);
+                    let error = error.with_detail("this way of settling is not known here");
                     put(&mut answers, vec![place], [Err(error)]);
                 }
             }
@@ -159,7 +159,7 @@ fn changed(operation: &'static str, answer: Result<Updated>) -> Result<()> {
 
 fn lost(operation: &'static str) -> Error {
     let detail = "the message is settled, somebody else's by now, or gone with its queue";
-    Error::new(ErrorKind::Lost, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Lost, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 #[cfg(test)]

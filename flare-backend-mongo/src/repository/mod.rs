@@ -113,9 +113,9 @@ fn limit(limit: usize) -> i64 {
 /// A record that appears and vanishes again faster than it can be written.
 fn lost_race(operation: &'static str) -> Error {
     let detail = "the record was created and removed by others again and again meanwhile";
-    Error::new(ErrorKind::Busy, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Busy, operation).with_backend(BACKEND).with_detail(detail)
 }
 
 fn unsupported(operation: &'static str, what: &'static str) -> Error {
-    Error::new(ErrorKind::Unsupported, operation).backend(BACKEND).detail(what)
+    Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND).with_detail(what)
 }

@@ -34,7 +34,7 @@ fn state_text(state: ResourceState) -> &'static str {
 
 pub(super) fn read_resource(record: Record<'_>) -> Result<Resource> {
     let mut resource: Resource = serde_json::from_str(record.text("resource")?)
-        .map_err(|error| record.corrupt("resource").source(error))?;
+        .map_err(|error| record.corrupt("resource").with_source(error))?;
     resource.state = match record.text("state")? {
         "active" => ResourceState::Active,
         "deleting" => ResourceState::Deleting,
@@ -77,7 +77,7 @@ fn named(key: &str) -> String {
 
 pub(super) fn write_resource(resource: &Resource) -> Result<Document> {
     let text = serde_json::to_string(resource).map_err(|error| {
-        Error::new(ErrorKind::Internal, "insert_resource").backend(BACKEND).source(error)
+        Error::new(ErrorKind::Internal, "insert_resource").with_backend(BACKEND).with_source(error)
     })?;
     let key = resource.endpoint.conflict_key();
     let origin = resource.endpoint.authority().to_owned();
@@ -142,9 +142,9 @@ impl ResourceStore for MongoRepository {
                 let detail =
                     format!("{} conflicts with another resource", resource.endpoint.as_str());
                 Err(Error::new(ErrorKind::Conflict, OPERATION)
-                    .backend(BACKEND)
-                    .field("endpoint")
-                    .detail(detail))
+                    .with_backend(BACKEND)
+                    .with_field("endpoint")
+                    .with_detail(detail))
             }
             Err(error) => Err(error::from_driver(OPERATION, error)),
         }

@@ -31,18 +31,18 @@ const SEAT_RACES: usize = 64;
 fn status_text(status: SubscriptionStatus) -> Result<String> {
     match serde_json::to_value(status) {
         Ok(serde_json::Value::String(text)) => Ok(text),
-        _ => Err(Error::new(ErrorKind::Internal, "subscription").backend(BACKEND)),
+        _ => Err(Error::new(ErrorKind::Internal, "subscription").with_backend(BACKEND)),
     }
 }
 
 fn read_status(record: Record<'_>) -> Result<SubscriptionStatus> {
     let text = serde_json::Value::String(record.text("status")?.to_owned());
-    serde_json::from_value(text).map_err(|error| record.corrupt("status").source(error))
+    serde_json::from_value(text).map_err(|error| record.corrupt("status").with_source(error))
 }
 
 pub(super) fn read_subscription(record: Record<'_>) -> Result<Subscription> {
     let spec: SubscriptionSpec = serde_json::from_str(record.text("spec")?)
-        .map_err(|error| record.corrupt("spec").source(error))?;
+        .map_err(|error| record.corrupt("spec").with_source(error))?;
     let mut subscription = Subscription::new(
         SubscriptionId::from_bytes(record.id("_id")?),
         ResourceId::from_bytes(record.id("resource")?),
@@ -101,7 +101,7 @@ pub(super) fn write_subscription(
     subscription: &Subscription,
 ) -> Result<Document> {
     let spec = serde_json::to_string(&subscription.spec.stored()).map_err(|error| {
-        Error::new(ErrorKind::Internal, operation).backend(BACKEND).source(error)
+        Error::new(ErrorKind::Internal, operation).with_backend(BACKEND).with_source(error)
     })?;
     let urls = subscription.spec.urls();
     let mut record = doc! {
@@ -212,9 +212,9 @@ impl MongoRepository {
         let urls: Vec<String> = urls.iter().map(|url| UrlTemplate::show_key(url)).collect();
         let detail = format!("{} is used by {user} of the same resource", urls.join(" or "));
         Error::new(ErrorKind::Conflict, operation)
-            .backend(BACKEND)
-            .field("endpoint.url")
-            .detail(detail)
+            .with_backend(BACKEND)
+            .with_field("endpoint.url")
+            .with_detail(detail)
     }
 }
 

@@ -55,8 +55,8 @@ pub(super) async fn fill_in(connection: &Connection, area: Area) -> Result<()> {
                      `flare setup {area}`, which builds it anew",
                     index.name
                 );
-                let error = Error::new(ErrorKind::Conflict, OPERATION).backend(BACKEND);
-                return Err(error.detail(detail));
+                let error = Error::new(ErrorKind::Conflict, OPERATION).with_backend(BACKEND);
+                return Err(error.with_detail(detail));
             }
         }
     }

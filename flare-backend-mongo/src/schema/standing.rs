@@ -107,7 +107,7 @@ impl Standing {
                 ),
             ),
         };
-        Some(Error::new(kind, operation).backend(BACKEND).detail(detail))
+        Some(Error::new(kind, operation).with_backend(BACKEND).with_detail(detail))
     }
 }
 

@@ -73,8 +73,8 @@ impl MongoUpkeep {
             Part::Queue => Area::Queue,
             Part::Lease => Area::Lease,
             other => {
-                let error = Error::new(ErrorKind::Unsupported, "connect").backend(BACKEND);
-                return Err(error.detail(format!("MongoDB keeps no {other}")));
+                let error = Error::new(ErrorKind::Unsupported, "connect").with_backend(BACKEND);
+                return Err(error.with_detail(format!("MongoDB keeps no {other}")));
             }
         };
         Ok(Self::on(Connection::open(&config).await?, area))

@@ -231,8 +231,8 @@ impl MongoUpkeep {
         let question = schema.aggregate([this, now]);
         let times = self.connection.all(operation, question, |record| record.number("now")).await?;
         times.first().copied().ok_or_else(|| {
-            let error = Error::new(ErrorKind::Conflict, operation).backend(BACKEND);
-            error.detail("the record of the schema's version has just been removed")
+            let error = Error::new(ErrorKind::Conflict, operation).with_backend(BACKEND);
+            error.with_detail("the record of the schema's version has just been removed")
         })
     }
 }

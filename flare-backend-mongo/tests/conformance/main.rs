@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    let all = Trials::on(Service::MongoDb);
+    let all = Trials::on(Service::MONGODB);
     let all = lease::trials(all);
     let all = queue::trials(all);
     let all = repository::trials(all);

@@ -32,7 +32,7 @@ async fn write_meets(reply: Reply) -> Error {
     stub.next(WRITE, reply);
     let error = write(&lease).await.expect_err("the stub made it fail");
     assert_eq!(error.operation(), "write");
-    assert_eq!(error.backend_name(), Some("mongodb"));
+    assert_eq!(error.backend(), Some("mongodb"));
     assert_eq!(stub.heard(WRITE), 1, "a write is sent once");
     works_again(&lease).await;
     error
@@ -46,7 +46,7 @@ async fn works_again(lease: &MongoLease) {
 
 async fn refused_with(code: i32) -> Error {
     let error = write_meets(Reply::refusal(code, "said the server")).await;
-    assert!(error.detail_text().contains("said the server"), "{error}");
+    assert!(error.detail().contains("said the server"), "{error}");
     error
 }
 
@@ -175,7 +175,7 @@ async fn old_servers_are_unsupported() {
         let config = MongoConfig::new(stub.uri()).timeout(Duration::from_secs(2));
         let error = MongoLease::connect(config).await.expect_err("it is too old");
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{wire_version}: {error}");
-        let words = error.detail_text();
+        let words = error.detail();
         assert!(words.contains("wire version"), "{words}");
     }
     let stub = WireStub::of_wire_version(17);
@@ -193,8 +193,8 @@ async fn addresses_that_are_none_are_invalid() {
     ] {
         let error = MongoLease::connect(MongoConfig::new(uri)).await.expect_err("it is none");
         assert_eq!(error.kind(), ErrorKind::Invalid, "{uri}: {error}");
-        assert_eq!((error.operation(), error.field_name()), ("connect", Some("uri")));
-        assert!(!error.detail_text().is_empty());
+        assert_eq!((error.operation(), error.field()), ("connect", Some("uri")));
+        assert!(!error.detail().is_empty());
         assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
     }
 }
@@ -208,7 +208,7 @@ async fn nobody_there_is_unavailable() {
     let error = MongoLease::connect(config).await.expect_err("nobody listens");
     // The driver's time for finding a server is the call's: either may notice first.
     match error.kind() {
-        ErrorKind::Unavailable => assert!(error.detail_text().contains("refused"), "{error}"),
+        ErrorKind::Unavailable => assert!(error.detail().contains("refused"), "{error}"),
         kind => assert_eq!(kind, ErrorKind::Timeout, "{error}"),
     }
     assert!(error.is_temporary());

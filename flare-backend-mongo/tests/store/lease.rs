@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flare_backend_mongo::MongoLease;
 use flare_core::ErrorKind;
-use flare_core::port::{Entry, EventKind, Expect, Lease, StoreRevision, Write, Written};
+use flare_core::port::{Entry, Expect, KeyChange, Lease, StoreRevision, Write, Written};
 use flare_testkit::Trials;
 use futures::StreamExt;
 use futures::future::join_all;
@@ -77,7 +77,7 @@ async fn a_watch_sees_what_another_process_does(uri: String) {
     assert_eq!(event.revision, made(written));
     // Nobody keeps it alive, and nobody but the watch asks.
     let event = watch.next().await.expect("it goes on").expect("it works");
-    assert_eq!((event.key.as_str(), event.kind), ("node/1", EventKind::Deleted));
+    assert_eq!((event.key.as_str(), event.kind), ("node/1", KeyChange::Deleted));
     let error = there.keep_alive(lease).await.expect_err("it has lapsed");
     assert_eq!(error.kind(), ErrorKind::Lost);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::support::own_server::OwnServer;
 use flare_backend_mongo::{MongoConfig, MongoLease};
-use flare_core::port::{EventKind, Lease, StoreRevision, Write, Written};
+use flare_core::port::{KeyChange, Lease, StoreRevision, Write, Written};
 use flare_testkit::Trials;
 use futures::StreamExt;
 use tokio::time::sleep;
@@ -54,7 +54,7 @@ async fn a_watch_lives_through_an_outage(_: String) {
         let mut given = Vec::new();
         loop {
             let event = watch.next().await.expect("a watch goes on").expect("an outage is no end");
-            let EventKind::Written(entry) = event.kind else { panic!("nothing was deleted") };
+            let KeyChange::Written(entry) = event.kind else { panic!("nothing was deleted") };
             given.push((event.revision, String::from_utf8_lossy(&entry.value).into_owned()));
             if event.key == "last" {
                 return given;

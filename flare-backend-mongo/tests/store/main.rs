@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if race::is_racer() {
         return ExitCode::SUCCESS;
     }
-    let all = Trials::on(Service::MongoDb);
+    let all = Trials::on(Service::MONGODB);
     let all = cost::trials(all);
     let all = crash::trials(all);
     let all = explain::trials(all);

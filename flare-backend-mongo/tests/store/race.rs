@@ -82,7 +82,7 @@ async fn flare(config: MongoConfig) -> Flare {
 
 #[tokio::main]
 async fn race_on(database: &str) {
-    let uri = std::env::var(Service::MongoDb.variable()).unwrap();
+    let uri = std::env::var(Service::MONGODB.variable()).unwrap();
     let single = std::env::var("FLARE_TEST_RACER_HOW").is_ok_and(|how| how == "single");
     let flare = flare(MongoConfig::new(uri).database(database)).await;
     for rev in 1..=REVISIONS {

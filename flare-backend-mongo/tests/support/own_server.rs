@@ -62,7 +62,7 @@ fn services(directory: &Path, command: &str) -> String {
     let output = Command::new(script)
         .args([command, "mongodb"])
         .env("FLARE_SERVICES_DIR", directory)
-        .env_remove(Service::MongoDb.variable())
+        .env_remove(Service::MONGODB.variable())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -41,8 +41,8 @@ pub(super) fn put(
             Some(failed) => Err(error::from_entry(operation, failed)),
             None if answered.done.contains(place) => Ok(()),
             None => {
-                let error = Error::new(ErrorKind::Timeout, operation).backend(BACKEND);
-                Err(error.detail("the answer does not say what became of it"))
+                let error = Error::new(ErrorKind::Timeout, operation).with_backend(BACKEND);
+                Err(error.with_detail("the answer does not say what became of it"))
             }
         };
     }
@@ -50,7 +50,7 @@ pub(super) fn put(
 
 /// An item that could not even be written down.
 pub(super) fn unbuilt(operation: &'static str, error: &BuildError) -> Error {
-    Error::new(ErrorKind::Internal, operation).backend(BACKEND).detail(error.to_string())
+    Error::new(ErrorKind::Internal, operation).with_backend(BACKEND).with_detail(error.to_string())
 }
 
 #[cfg(test)]

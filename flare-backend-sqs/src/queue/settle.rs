@@ -82,13 +82,14 @@ impl SqsQueue {
                 Settlement::Done => done.push((place, receipt)),
                 Settlement::Retry { after } if *after > self.facts().max_delay => {
                     let detail = format!("{after:?} is beyond the longest delay");
-                    let error = Error::new(ErrorKind::Invalid, operation).backend(BACKEND);
-                    answers[place] = Err(error.field("after").detail(detail));
+                    let error = Error::new(ErrorKind::Invalid, operation).with_backend(BACKEND);
+                    answers[place] = Err(error.with_field("after").with_detail(detail));
                 }
                 Settlement::Retry { after } => again.push((place, receipt, *after)),
                 _ => {
-                    let error = Error::new(ErrorKind::Unsupported, operation).backend(BACKEND);
-                    answers[place] = Err(error.detail("this way of settling is not known here"));
+                    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND);
+                    answers[place] =
+                        Err(error.with_detail("this way of settling is not known here"));
                 }
             }
         }
@@ -168,5 +169,5 @@ impl SqsQueue {
 
 fn lost(operation: &'static str) -> Error {
     let detail = "the message may be somebody else's by now, or is gone";
-    Error::new(ErrorKind::Lost, operation).backend(BACKEND).detail(detail)
+    Error::new(ErrorKind::Lost, operation).with_backend(BACKEND).with_detail(detail)
 }

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    let all = Trials::on(Service::Sqs).at_a_time(16);
+    let all = Trials::on(Service::SQS).at_a_time(16);
     let all = conformance::trials(all);
     let all = dead_letters::trials(all);
     let all = fifo::trials(all);

@@ -58,7 +58,7 @@ fn services(directory: &Path, command: &str) -> String {
     let output = Command::new(script)
         .args([command, "sqs"])
         .env("FLARE_SERVICES_DIR", directory)
-        .env_remove(Service::Sqs.variable())
+        .env_remove(Service::SQS.variable())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

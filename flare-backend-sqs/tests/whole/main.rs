@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use flare_testkit::{Service, Trials};
 
 fn main() -> ExitCode {
-    let all = Trials::on(Service::Sqs);
+    let all = Trials::on(Service::SQS);
     let all = journey::trials(all);
     let all = outage::trials(all);
     all.run()

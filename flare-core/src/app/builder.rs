@@ -271,7 +271,7 @@ fn join(
 }
 
 fn refused(field: &'static str, reason: &'static str) -> Error {
-    Error::new(ErrorKind::Invalid, "build").field(field).detail(reason)
+    Error::new(ErrorKind::Invalid, "build").with_field(field).with_detail(reason)
 }
 
 fn missing(port: &'static str) -> Error {

@@ -22,7 +22,7 @@ impl Flare {
         let repository = &self.context().repository;
         let resource = repository.resource(subscription.resource).await?.ok_or_else(|| {
             let detail = format!("subscription {} has no resource", subscription.id);
-            Error::new(ErrorKind::Corrupt, OPERATION).detail(detail)
+            Error::new(ErrorKind::Corrupt, OPERATION).with_detail(detail)
         })?;
         let rows = repository.dead_letters(subscription.id, page).await?;
         rows.unreadable.iter().for_each(|it| self.context().note_unreadable(it));

@@ -33,7 +33,7 @@ impl Flare {
         let Some(found) = found else { return Err(conflict) };
         let differs = |field: &'static str, there: &str| {
             let detail = format!("resource {} has {there} instead", found.id);
-            Err(Error::new(ErrorKind::Conflict, OPERATION).field(field).detail(detail))
+            Err(Error::new(ErrorKind::Conflict, OPERATION).with_field(field).with_detail(detail))
         };
         if found.endpoint != endpoint {
             return differs("endpoint", found.endpoint.as_str());
@@ -80,7 +80,7 @@ impl Flare {
                         difference(&spec, &found.spec).unwrap_or_else(|| "endpoint".to_owned());
                     let detail = format!("subscription {} has another one", found.id);
                     let error = Error::new(ErrorKind::Conflict, OPERATION);
-                    return Err(error.field(field).detail(detail));
+                    return Err(error.with_field(field).with_detail(detail));
                 }
                 // Deleted since, or one that cannot be read.
                 None if done => return Err(conflict),

@@ -20,7 +20,7 @@ use crate::model::{
 use crate::observe;
 use crate::pipeline::EventListener;
 use crate::pipeline::context::Context;
-use crate::pipeline::ingest::{Change, Ingest, Wish, find_resources};
+use crate::pipeline::ingest::{Change, Ingest, PutWish, find_resources};
 use crate::pipeline::moves::find;
 use crate::port::{Listing, Page};
 
@@ -30,10 +30,10 @@ use crate::port::{Listing, Page};
 /// the [`Runtime`](crate::Runtime)'s.
 #[derive(Clone)]
 pub struct Flare {
-    inner: Arc<Inner>,
+    inner: Arc<FlareParts>,
 }
 
-struct Inner {
+struct FlareParts {
     context: Arc<Context>,
     ingest: Ingest,
     cluster: ClusterHandle,
@@ -47,7 +47,7 @@ impl Flare {
 
     pub(super) fn new(context: Arc<Context>, cluster: ClusterHandle) -> Self {
         let ingest = Ingest::new(Arc::clone(&context));
-        Self { inner: Arc::new(Inner { context, ingest, cluster }) }
+        Self { inner: Arc::new(FlareParts { context, ingest, cluster }) }
     }
 
     /// This node's part in the cluster of its stores: its incarnation, weight and load.
@@ -94,9 +94,9 @@ impl Flare {
     ) -> Result<DocumentChange> {
         let json = serde_json::to_vec(document).map_err(|source| {
             Error::new(ErrorKind::Invalid, "put_document")
-                .field("document")
-                .detail("cannot be written as JSON")
-                .source(source)
+                .with_field("document")
+                .with_detail("cannot be written as JSON")
+                .with_source(source)
         })?;
         self.put_json(url, json).await
     }
@@ -113,7 +113,7 @@ impl Flare {
         json: impl Into<Bytes>,
         trace: Option<TraceContext>,
     ) -> Result<DocumentChange> {
-        let change = Change { url: url.to_owned(), operation: Wish::Put(json.into()), trace };
+        let change = Change { url: url.to_owned(), operation: PutWish::Put(json.into()), trace };
         self.one("put_document", change).await
     }
 
@@ -128,7 +128,7 @@ impl Flare {
     {
         let change = |(url, json): (U, J)| Change {
             url: url.into(),
-            operation: Wish::Put(json.into()),
+            operation: PutWish::Put(json.into()),
             trace: None,
         };
         let changes = documents.into_iter().map(change).collect();
@@ -159,7 +159,7 @@ impl Flare {
         revision: Option<&str>,
         trace: Option<TraceContext>,
     ) -> Result<DocumentChange> {
-        let operation = Wish::Delete(revision.map(str::to_owned));
+        let operation = PutWish::Delete(revision.map(str::to_owned));
         let change = Change { url: url.to_owned(), operation, trace };
         self.one("delete_document", change).await
     }
@@ -177,7 +177,7 @@ impl Flare {
         if !self.member().roles().ingests {
             let refused = || Error::new(ErrorKind::Unavailable, operation);
             let detail = "this node only works: hand documents to another one";
-            return changes.iter().map(|_| Err(refused().detail(detail))).collect();
+            return changes.iter().map(|_| Err(refused().with_detail(detail))).collect();
         }
         let span = debug_span!(observe::PUT, documents = changes.len());
         self.inner.ingest.accept(operation, changes).instrument(span).await
@@ -209,12 +209,12 @@ impl Flare {
 
 /// Somebody changed a subscription since the caller read it.
 pub(super) fn changed(operation: &'static str) -> Error {
-    let error = Error::new(ErrorKind::Conflict, operation).field("generation");
-    error.detail("the subscription has changed since it was read")
+    let error = Error::new(ErrorKind::Conflict, operation).with_field("generation");
+    error.with_detail("the subscription has changed since it was read")
 }
 
 pub(super) fn not_found(operation: &'static str, what: &str, id: &dyn fmt::Display) -> Error {
-    Error::new(ErrorKind::NotFound, operation).detail(format!("there is no {what} {id}"))
+    Error::new(ErrorKind::NotFound, operation).with_detail(format!("there is no {what} {id}"))
 }
 
 impl fmt::Debug for Flare {

@@ -35,7 +35,7 @@ impl Flare {
             }
         }
         let error = Error::new(ErrorKind::Conflict, OPERATION);
-        Err(error.field("slot").detail("others were faster each time; try again"))
+        Err(error.with_field("slot").with_detail("others were faster each time; try again"))
     }
 
     /// Ends that: its lanes move back to the slot they are hashed onto, and share it with others.
@@ -63,8 +63,10 @@ impl Flare {
         const OPERATION: &str = "pin_slot";
         let slots = self.context().all_slots();
         if slot >= slots {
-            let error = Error::new(ErrorKind::NotFound, OPERATION).field("slot");
-            return Err(error.detail(format!("there are slots 0 to {}", slots.saturating_sub(1))));
+            let error = Error::new(ErrorKind::NotFound, OPERATION).with_field("slot");
+            return Err(
+                error.with_detail(format!("there are slots 0 to {}", slots.saturating_sub(1)))
+            );
         }
         self.member().pin_slot(slot, node).await
     }
@@ -97,7 +99,9 @@ impl Flare {
                 "all {} slots for single subscriptions are taken: unpin one, or set pinned_slots",
                 reserved.len()
             );
-            return Err(Error::new(ErrorKind::Conflict, "pin").field("slot").detail(detail));
+            return Err(Error::new(ErrorKind::Conflict, "pin")
+                .with_field("slot")
+                .with_detail(detail));
         };
         let taken = self.member().take_seat(slot, seat, subscription.id).await?;
         Ok(taken.then_some(slot))

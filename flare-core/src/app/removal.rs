@@ -4,7 +4,7 @@
 use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Generation, RecordName, ResourceId, ResourceState, SubscriptionId};
-use crate::pipeline::close::{Closed, close, close_unreadable};
+use crate::pipeline::close::{ResourceClosed, close, close_unreadable};
 use crate::pipeline::retire::{Retired, discard, retire, retire_exactly};
 
 impl Flare {
@@ -35,9 +35,11 @@ impl Flare {
                 None => return Err(not_found(OPERATION, "resource", &id)),
             };
             match close(context, &found).await? {
-                Closed::Deleted => return Ok(()),
-                Closed::InUse(subscriptions) => return Err(in_use(OPERATION, subscriptions)),
-                Closed::Elsewhere => began = true,
+                ResourceClosed::Deleted => return Ok(()),
+                ResourceClosed::InUse(subscriptions) => {
+                    return Err(in_use(OPERATION, subscriptions));
+                }
+                ResourceClosed::Elsewhere => began = true,
             }
         }
     }
@@ -48,14 +50,15 @@ impl Flare {
         id: ResourceId,
     ) -> Result<()> {
         match close_unreadable(self.context(), id).await? {
-            Closed::Deleted => {
+            ResourceClosed::Deleted => {
                 self.context().unreadable.forget(&RecordName::Resource(id));
                 Ok(())
             }
-            Closed::InUse(subscriptions) => Err(in_use(operation, subscriptions)),
-            Closed::Elsewhere => {
+            ResourceClosed::InUse(subscriptions) => Err(in_use(operation, subscriptions)),
+            ResourceClosed::Elsewhere => {
                 let error = Error::new(ErrorKind::Conflict, operation);
-                Err(error.detail("somebody else is deleting it, or creating a subscription of it"))
+                Err(error
+                    .with_detail("somebody else is deleting it, or creating a subscription of it"))
             }
         }
     }
@@ -98,5 +101,5 @@ impl Flare {
 
 fn in_use(operation: &'static str, subscriptions: u64) -> Error {
     let detail = format!("it has subscriptions ({subscriptions}): delete them first");
-    Error::new(ErrorKind::Conflict, operation).detail(detail)
+    Error::new(ErrorKind::Conflict, operation).with_detail(detail)
 }

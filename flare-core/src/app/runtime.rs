@@ -64,26 +64,26 @@ type Changes = mpsc::Sender<SlotChange>;
 
 /// What a runtime takes part in.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct RuntimePart {
     /// It spreads changes and does stored jobs.
     works: bool,
 }
 
-impl Part {
+impl RuntimePart {
     const ALL: Self = Self { works: true };
 }
 
 /// Says that a runtime runs, for as long as it does.
-struct Running(Arc<Context>);
+struct RunningSign(Arc<Context>);
 
-impl Running {
+impl RunningSign {
     fn new(context: Arc<Context>) -> Self {
         context.progress.set_running(true);
         Self(context)
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSign {
     fn drop(&mut self) {
         self.0.progress.set_running(false);
     }
@@ -130,7 +130,7 @@ impl Runtime {
     fn start(self) -> Working {
         let Self { context, member, mut unused } = self;
         unused.is_fine = true;
-        let part = Part { works: member.settings().roles.works };
+        let part = RuntimePart { works: member.settings().roles.works };
         let own = |context, changes, lanes, stop| {
             share_slots(member, context, changes, lanes, stop).boxed()
         };
@@ -141,14 +141,14 @@ impl Runtime {
         let Self { context, mut unused, .. } = self;
         unused.is_fine = true;
         let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
-        start_owning(context, own, Part::ALL)
+        start_owning(context, own, RuntimePart::ALL)
     }
 }
 
 fn start_owning(
     context: Arc<Context>,
     own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
-    part: Part,
+    part: RuntimePart,
 ) -> Working {
     let (stopper, stop) = stop();
     let (changes, ownership) = mpsc::channel(4);
@@ -163,7 +163,7 @@ fn start_owning(
     loops.spawn(lanes.run(ownership));
     loops.spawn(keep_time(Arc::clone(&context), stop.clone()));
     loops.spawn(once_time_is_known(Arc::clone(&context), stop, own));
-    let running = Running::new(Arc::clone(&context));
+    let running = RunningSign::new(Arc::clone(&context));
     Working { context, loops, stopper, _running: running }
 }
 
@@ -192,7 +192,7 @@ struct Working {
     loops: JoinSet<()>,
     stopper: Stopper,
     /// Also when this is dropped.
-    _running: Running,
+    _running: RunningSign,
 }
 
 impl Working {
@@ -210,11 +210,11 @@ impl Working {
             let outcome = match ended {
                 None => Ok(()),
                 Some(ended) => {
-                    let fault =
-                        Error::new(ErrorKind::Internal, "run").detail("a loop ended by itself");
+                    let fault = Error::new(ErrorKind::Internal, "run")
+                        .with_detail("a loop ended by itself");
                     Err(match ended {
                         Ok(()) => fault,
-                        Err(panic) => fault.source(panic),
+                        Err(panic) => fault.with_source(panic),
                     })
                 }
             };

@@ -100,7 +100,7 @@ impl RuntimeHandle {
     pub async fn failed(&mut self) -> Error {
         let ended = self.work.ended().await;
         ended.err().unwrap_or_else(|| {
-            Error::new(ErrorKind::Internal, "run").detail("the runtime ended by itself")
+            Error::new(ErrorKind::Internal, "run").with_detail("the runtime ended by itself")
         })
     }
 
@@ -149,5 +149,7 @@ impl RuntimeHandle {
 }
 
 fn died(ended: JoinError) -> Error {
-    Error::new(ErrorKind::Internal, "run").detail("the runtime's task ended").source(ended)
+    Error::new(ErrorKind::Internal, "run")
+        .with_detail("the runtime's task ended")
+        .with_source(ended)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::left::Left;
-use crate::cluster::has_nodes;
+use crate::cluster::has_workers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::context::Context;
 
@@ -32,7 +32,7 @@ pub(super) async fn settled(context: &Context, limit: Duration) -> Result<()> {
             if nobody_works(context).await {
                 detail.push_str(": no runtime has run on these stores, or it has ended, so nothing is delivered");
             }
-            return Err(Error::new(ErrorKind::Timeout, "settled").detail(detail));
+            return Err(Error::new(ErrorKind::Timeout, "settled").with_detail(detail));
         }
         context.sleep(LOOK).await;
     }
@@ -47,7 +47,7 @@ async fn nobody_works(context: &Context) -> bool {
 pub(super) async fn others_work(context: &Context) -> bool {
     let asking = async {
         // One that cannot be asked may know of some.
-        has_nodes(&*context.lease).await.unwrap_or(true)
+        has_workers(&*context.lease).await.unwrap_or(true)
     };
     tokio::select! {
         biased;

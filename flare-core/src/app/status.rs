@@ -9,7 +9,7 @@ use crate::model::{
     LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus,
     Timestamp, Unreadable,
 };
-use crate::pipeline::health::Health;
+use crate::pipeline::health::ClientHealth;
 use crate::port::{Page, Pending};
 
 impl Flare {
@@ -30,7 +30,7 @@ impl Flare {
         let queue =
             context.queue_of(LaneId::new(subscription.id, 0), context.slot_of(&subscription));
         let counted = Counted { spreading, pending, dead_letters };
-        let standing = Standing::of(&subscription);
+        let standing = SubscriptionStanding::of(&subscription);
         let mut report =
             report(&standing, &counted, &lanes, queue.to_string(), context.time().await?);
         // Whoever works the slot now may not have stored anything of the lane yet.
@@ -58,13 +58,13 @@ impl Flare {
         let queue = context.queue_of(LaneId::new(id, 0), context.slot(id, None));
         let status = SubscriptionStatus::Unreadable;
         let reason = Some(unreadable.why.to_string());
-        let standing = Standing { status, reason, shards: 0, resumed_at: None };
+        let standing = SubscriptionStanding { status, reason, shards: 0, resumed_at: None };
         Ok(report(&standing, &counted, &lanes, queue.to_string(), context.time().await?))
     }
 }
 
 /// Where a subscription stands.
-struct Standing {
+struct SubscriptionStanding {
     status: SubscriptionStatus,
     reason: Option<String>,
     /// Lanes of a former number of shards count for what they did, not for what they do.
@@ -72,7 +72,7 @@ struct Standing {
     resumed_at: Option<Timestamp>,
 }
 
-impl Standing {
+impl SubscriptionStanding {
     fn of(subscription: &Subscription) -> Self {
         Self {
             status: subscription.status,
@@ -91,7 +91,7 @@ struct Counted {
 }
 
 fn report(
-    standing: &Standing,
+    standing: &SubscriptionStanding,
     counted: &Counted,
     lanes: &[LaneState],
     queue: String,
@@ -102,7 +102,7 @@ fn report(
     let sum = |count: fn(&LaneState) -> u64| lanes.iter().map(count).sum();
     let failed = lanes.iter().filter(|state| state.last_error.is_some());
     let failed = failed.max_by_key(|state| state.last_error_at);
-    let health = |state: &LaneState| Health::recall(state.clone(), standing.resumed_at);
+    let health = |state: &LaneState| ClientHealth::recall(state.clone(), standing.resumed_at);
     // What was stored before all kinds were counted knows of some only.
     let failures = |state: &LaneState| {
         let health = health(state);
@@ -137,7 +137,7 @@ fn report(
 /// When the first of what is pending is due, or later if the client asked for that or is only
 /// probed. Nothing is sent for a subscription that is not active.
 fn next_attempt<'a>(
-    standing: &Standing,
+    standing: &SubscriptionStanding,
     pending: &Pending,
     lanes: impl Iterator<Item = &'a LaneState> + Clone,
 ) -> Option<Timestamp> {
@@ -145,7 +145,7 @@ fn next_attempt<'a>(
     let due = pending.next_due.filter(|_| active)?;
     let held_until = lanes.clone().filter_map(|state| state.hold_until).max();
     // One lane that is not probed need not wait, so the least of them counts.
-    let health = |state: &LaneState| Health::recall(state.clone(), standing.resumed_at);
+    let health = |state: &LaneState| ClientHealth::recall(state.clone(), standing.resumed_at);
     let probe_at = lanes.map(|state| health(state).probe_at()).min().flatten();
     Some(due).max(held_until).max(probe_at)
 }
@@ -177,7 +177,7 @@ mod tests {
             pending: Pending::new(3, Some(at(70)), Some(at(90))),
             dead_letters: 5,
         };
-        let standing = Standing::of(&subscription(status));
+        let standing = SubscriptionStanding::of(&subscription(status));
         report(&standing, &counted, lanes, "slot-1".to_owned(), at(100))
     }
 

@@ -46,7 +46,7 @@ impl Flare {
             Prepared::ResourceGone => return Err(not_found(OPERATION, "resource", &resource)),
             Prepared::Removed => {
                 let error = Error::new(ErrorKind::Conflict, OPERATION);
-                return Err(error.detail("the subscription was deleted while it was created"));
+                return Err(error.with_detail("the subscription was deleted while it was created"));
             }
         };
         self.announce(&active).await;
@@ -183,8 +183,8 @@ impl Flare {
             {
                 let detail = format!("the subscription is {}: resume it instead", current.status);
                 return Err(Error::new(ErrorKind::Conflict, OPERATION)
-                    .field("status")
-                    .detail(detail));
+                    .with_field("status")
+                    .with_detail(detail));
             }
             if current.status == SubscriptionStatus::Preparing {
                 // Nothing can be waiting for it yet.

@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
-use balance::Shares;
+use balance::SlotShares;
 use preference::Preference;
 
 use crate::model::NodeId;
@@ -106,7 +106,7 @@ pub fn assign(
 struct Draft<'a> {
     workers: &'a [&'a Worker],
     preference: Preference,
-    shares: Shares,
+    shares: SlotShares,
     owners: Vec<Option<usize>>,
     /// Where each pinned slot belongs, if that node is there.
     pins: BTreeMap<usize, usize>,
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
             weights = workers.iter().map(|worker| u32::from(worker.is_there())).collect();
         }
         let preference = Preference::new(workers.iter().map(|it| it.name.as_str()), &weights);
-        let mut shares = Shares::new(&weights, owners.len());
+        let mut shares = SlotShares::new(&weights, owners.len());
         for owner in owners.iter().flatten() {
             shares.give(*owner);
         }

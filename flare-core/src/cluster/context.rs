@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What all steps of one node share.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct NodeContext {
     pub(crate) lease: Arc<dyn Lease>,
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     random: Mutex<fastrand::Rng>,
 }
 
-impl Context {
+impl NodeContext {
     pub(crate) fn new(
         lease: Arc<dyn Lease>,
         repository: Arc<dyn Repository>,
@@ -89,7 +89,7 @@ impl Context {
             answer = call => answer,
             () = self.sleep(limit) => {
                 let detail = format!("no answer within {limit:?}");
-                Err(Error::new(ErrorKind::Timeout, operation).detail(detail))
+                Err(Error::new(ErrorKind::Timeout, operation).with_detail(detail))
             }
         }
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tracing::{Instrument, info, info_span, warn};
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::keys;
 use super::leader::lead;
 use super::mirror::View;
-use super::plan::Plan;
+use super::plan::SlotPlan;
 use super::registry::Registration;
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,18 +22,18 @@ const SCATTER: Duration = Duration::from_millis(100);
 /// The right to write plans, for as long as it lasts.
 #[derive(Debug)]
 pub(crate) struct Leadership<'a> {
-    context: &'a Context,
+    context: &'a NodeContext,
     registration: &'a Registration,
     term: StoreRevision,
 }
 
 impl Leadership<'_> {
     /// Whether the plan was made under a later leadership: this one is over.
-    pub(crate) fn is_behind(&self, plan: &Plan) -> bool {
+    pub(crate) fn is_behind(&self, plan: &SlotPlan) -> bool {
         plan.term > self.term.get()
     }
 
-    pub(crate) fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &NodeContext {
         self.context
     }
 
@@ -45,10 +45,10 @@ impl Leadership<'_> {
     ///
     /// The lease is trusted when the write is sent; should it arrive late all the same, it takes
     /// effect only on the very plan it was made from.
-    pub(crate) async fn write(&self, plan: &Plan, expect: Expect) -> Result<Written> {
+    pub(crate) async fn write(&self, plan: &SlotPlan, expect: Expect) -> Result<Written> {
         if self.registration.trust.node_left(&*self.context.clock).is_zero() {
             let error = Error::new(ErrorKind::Lost, "write_plan");
-            return Err(error.detail("leadership is not certain any more"));
+            return Err(error.with_detail("leadership is not certain any more"));
         }
         let write = Write::new(keys::PLAN, plan.encode()).expect(expect);
         self.context.timed("write", self.context.lease.write(write)).await
@@ -56,7 +56,7 @@ impl Leadership<'_> {
 }
 
 /// Stands whenever there is no leader, and leads while it is this node; until dropped.
-pub(crate) async fn stand(context: &Context, registration: &Registration, mut view: View) {
+pub(crate) async fn stand(context: &NodeContext, registration: &Registration, mut view: View) {
     let mut failures = 0;
     loop {
         let state = view.borrow_and_update().clone();
@@ -88,7 +88,7 @@ pub(crate) async fn stand(context: &Context, registration: &Registration, mut vi
 }
 
 /// Waits for news, and until the picture is as new as `seen` (or a store's answer takes).
-async fn wait_for(context: &Context, view: &mut View, seen: StoreRevision) {
+async fn wait_for(context: &NodeContext, view: &mut View, seen: StoreRevision) {
     if seen == StoreRevision::default() {
         if view.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -105,12 +105,14 @@ async fn wait_for(context: &Context, view: &mut View, seen: StoreRevision) {
 /// Who leaves stands only if nobody else can: somebody has to hand its slots over.
 fn may_stand(state: &State, registration: &Registration) -> bool {
     let me = registration.id;
-    // A plan that this version cannot read it must not replace.
+    // A plan that this version cannot read it must not replace; nor one of another number of slots, unless
+    // that is nobody's any more.
     let slots = registration.slots();
+    let ours = |plan: &SlotPlan| plan.slots.len() == slots as usize || state.all_want(slots);
     let readable = state
         .plan
         .as_ref()
-        .is_none_or(|stored| stored.plan.as_ref().is_some_and(|plan| plan.slots.len() == slots));
+        .is_none_or(|stored| stored.plan.as_ref().is_some_and(|plan| ours(plan)));
     state.is_read()
         && readable
         && state.nodes.get(&me).and_then(Option::as_ref).is_some_and(|record| {
@@ -119,7 +121,7 @@ fn may_stand(state: &State, registration: &Registration) -> bool {
 }
 
 async fn run_for_it(
-    context: &Context,
+    context: &NodeContext,
     registration: &Registration,
     scatter: Duration,
 ) -> Result<StoreRevision> {

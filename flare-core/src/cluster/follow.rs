@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::held::Held;
-use super::plan::{Plan, SlotState};
+use super::held::StillHeld;
+use super::plan::{SlotPlan, SlotState};
 use crate::model::{Epoch, NodeId, Tenure, Timestamp};
 
 /// What a node works, and the plan it works by.
 #[derive(Debug)]
 pub(crate) struct Follower {
     me: NodeId,
-    plan: Option<Arc<Plan>>,
-    works: BTreeMap<u32, Work>,
+    plan: Option<Arc<SlotPlan>>,
+    works: BTreeMap<u32, WorkedSlot>,
     /// Whether it takes nothing more.
     closed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Work {
+struct WorkedSlot {
     epoch: Epoch,
     /// By when it has to be given up, if it has to.
     until: Option<Duration>,
@@ -44,7 +44,7 @@ impl Follower {
 
     /// Follows a plan. `fresh` is when this node last knew, for certain, that there was no newer
     /// plan than the one it followed: whatever this one wants back, it wants since later than that.
-    pub(crate) fn apply(&mut self, plan: &Arc<Plan>, fresh: Duration) -> Vec<Order> {
+    pub(crate) fn apply(&mut self, plan: &Arc<SlotPlan>, fresh: Duration) -> Vec<Order> {
         if self.has_followed(plan.generation) {
             return Vec::new();
         }
@@ -64,7 +64,7 @@ impl Follower {
                         self.works.remove(&slot);
                         continue;
                     }
-                    self.works.insert(slot, Work { epoch: tenure.epoch, until: None });
+                    self.works.insert(slot, WorkedSlot { epoch: tenure.epoch, until: None });
                     granted.entry((tenure.epoch, tenure.taken_at)).or_default().push(slot);
                 }
                 SlotState::Releasing { node, tenure, .. } if node == self.me => match work {
@@ -99,12 +99,12 @@ impl Follower {
         self.plan.as_ref().is_some_and(|last| last.generation >= generation)
     }
 
-    /// Gives everything up that is not being given up already, and takes nothing more.
+    /// Gives everything up, by then at the latest, and takes nothing more.
     pub(crate) fn close(&mut self, until: Duration) -> Option<Order> {
         self.closed = true;
         let mut slots = Vec::new();
         for (slot, work) in &mut self.works {
-            if work.until.is_none() {
+            if work.until.is_none_or(|before| before > until) {
                 work.until = Some(until);
                 slots.push(*slot);
             }
@@ -133,7 +133,7 @@ impl Follower {
 
     /// What should have been given up by now.
     pub(crate) fn overdue(&mut self, now: Duration) -> Option<Order> {
-        let late = |work: &Work| work.until.is_some_and(|until| until <= now);
+        let late = |work: &WorkedSlot| work.until.is_some_and(|until| until <= now);
         let late = self.works.iter().filter(|(_, work)| late(work));
         let slots: Vec<u32> = late.map(|(slot, _)| *slot).collect();
         slots.iter().for_each(|slot| _ = self.works.remove(slot));
@@ -150,7 +150,7 @@ impl Follower {
     }
 
     /// What the leader should know, if it does not follow from what it was told last.
-    pub(crate) fn confirmation(&self, told: &Held) -> Option<Held> {
+    pub(crate) fn confirmation(&self, told: &StillHeld) -> Option<StillHeld> {
         let plan = self.plan.as_ref()?;
         let slots: BTreeSet<u32> = self
             .works
@@ -158,7 +158,7 @@ impl Follower {
             .filter(|(_, work)| work.until.is_some())
             .map(|(slot, _)| *slot)
             .collect();
-        let held = Held { generation: plan.generation, slots };
+        let held = StillHeld { generation: plan.generation, slots };
         let news = plan.numbered().any(|(slot, state)| match state {
             SlotState::Releasing { node, since, .. } if *node == self.me => {
                 held.confirms(slot, *since) && !told.confirms(slot, *since)

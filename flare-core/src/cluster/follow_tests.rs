@@ -24,9 +24,9 @@ fn theirs(epoch: u64) -> SlotState {
     SlotState::Owned { node: id(2), tenure: tenure(epoch) }
 }
 
-fn plan(generation: u64, slots: &[SlotState]) -> Arc<Plan> {
+fn plan(generation: u64, slots: &[SlotState]) -> Arc<SlotPlan> {
     let slots = slots.to_vec();
-    Arc::new(Plan { generation, term: 1, grace: Duration::from_secs(40), slots })
+    Arc::new(SlotPlan { generation, term: 1, grace: Duration::from_secs(40), slots })
 }
 
 fn secs(secs: u64) -> Duration {
@@ -68,8 +68,8 @@ fn it_confirms_what_it_finished_and_what_it_never_began() {
     follower.apply(&plan(1, &[mine(1), mine(1), theirs(1)]), secs(0));
     // The third was its own in a plan it never read.
     follower.apply(&plan(3, &[leaving(1, 3), leaving(1, 3), leaving(2, 3)]), secs(0));
-    let first = follower.confirmation(&Held::default()).unwrap();
-    assert_eq!(first, Held { generation: 3, slots: [0, 1].into() });
+    let first = follower.confirmation(&StillHeld::default()).unwrap();
+    assert_eq!(first, StillHeld { generation: 3, slots: [0, 1].into() });
     assert_eq!(follower.confirmation(&first), None, "nothing new to say");
     follower.done(&[(0, Epoch::new(1))]);
     let second = follower.confirmation(&first).unwrap();

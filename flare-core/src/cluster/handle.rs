@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::keys;
 use super::mirror::View;
 use super::record::{NodeLoad, Roles};
@@ -18,7 +18,7 @@ use crate::port::Write;
 /// What a node can be asked and told while it runs. Clones are the same node's.
 #[derive(Debug, Clone)]
 pub struct ClusterHandle {
-    context: Arc<Context>,
+    context: Arc<NodeContext>,
     facts: watch::Sender<Facts>,
     view: View,
     node: watch::Receiver<Option<NodeId>>,
@@ -52,7 +52,7 @@ impl Standing {
 
 impl ClusterHandle {
     pub(crate) fn new(
-        context: Arc<Context>,
+        context: Arc<NodeContext>,
         facts: watch::Sender<Facts>,
         view: View,
         node: watch::Receiver<Option<NodeId>>,
@@ -60,7 +60,7 @@ impl ClusterHandle {
         Self { context, facts, view, node }
     }
 
-    pub(super) fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &NodeContext {
         &self.context
     }
 
@@ -104,7 +104,9 @@ impl ClusterHandle {
         let (context, operation) = (&self.context, "drain_node");
         let found = context.timed("get", context.lease.get(&keys::node(node))).await?;
         let Some(lease) = found.and_then(|entry| entry.lease) else {
-            return Err(Error::new(ErrorKind::NotFound, operation).detail("there is no such node"));
+            return Err(
+                Error::new(ErrorKind::NotFound, operation).with_detail("there is no such node")
+            );
         };
         // Bound to that node's lease, so that nothing is left once it is gone.
         let write = Write::new(keys::drain(node), "").lease(lease);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::assignment::{Worker, assign};
-use super::plan::{Plan, SlotState};
+use super::plan::{SlotPlan, SlotState};
 use super::state::State;
 use crate::model::{NodeId, Tenure};
 
@@ -29,19 +29,19 @@ pub(crate) struct Knowledge<'a> {
 #[derive(Debug)]
 pub(crate) struct Draft {
     generation: u64,
-    slots: Vec<Next>,
+    slots: Vec<NextSlot>,
     /// Whether slots move only to balance.
     pub(crate) balances: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextSlot {
     As(SlotState),
     Taken(NodeId),
 }
 
 /// The next plan; none if the last one is still right.
-pub(crate) fn draft(state: &State, plan: &Plan, knowledge: &Knowledge<'_>) -> Option<Draft> {
+pub(crate) fn draft(state: &State, plan: &SlotPlan, knowledge: &Knowledge<'_>) -> Option<Draft> {
     let generation = plan.generation + 1;
     let released: Vec<bool> =
         plan.numbered().map(|(slot, it)| is_released(state, slot, it, knowledge.overdue)).collect();
@@ -71,44 +71,44 @@ pub(crate) fn draft(state: &State, plan: &Plan, knowledge: &Knowledge<'_>) -> Op
 
     let leaving: BTreeSet<NodeId> = workers.iter().filter(|it| it.leaves).map(|it| it.id).collect();
     let mut balances = false;
-    let slots: Vec<Next> = plan
+    let slots: Vec<NextSlot> = plan
         .slots
         .iter()
         .zip(released)
         .zip(next)
         .map(|((slot, released), next)| match (*slot, next) {
-            (SlotState::Free, None) => Next::As(SlotState::Free),
-            (SlotState::Free, Some(to)) => Next::Taken(to),
-            (_, None) if released => Next::As(SlotState::Free),
-            (_, Some(to)) if released => Next::Taken(to),
+            (SlotState::Free, None) => NextSlot::As(SlotState::Free),
+            (SlotState::Free, Some(to)) => NextSlot::Taken(to),
+            (_, None) if released => NextSlot::As(SlotState::Free),
+            (_, Some(to)) if released => NextSlot::Taken(to),
             (SlotState::Owned { node, tenure }, Some(to)) if to != node => {
                 balances |= !leaving.contains(&node);
-                Next::As(SlotState::Releasing { node, tenure, to, since: generation })
+                NextSlot::As(SlotState::Releasing { node, tenure, to, since: generation })
             }
             (SlotState::Releasing { node, tenure, since, .. }, Some(to)) => {
-                Next::As(SlotState::Releasing { node, tenure, to, since })
+                NextSlot::As(SlotState::Releasing { node, tenure, to, since })
             }
-            (unchanged, _) => Next::As(unchanged),
+            (unchanged, _) => NextSlot::As(unchanged),
         })
         .collect();
-    let unchanged = slots.iter().zip(&plan.slots).all(|(next, slot)| *next == Next::As(*slot));
+    let unchanged = slots.iter().zip(&plan.slots).all(|(next, slot)| *next == NextSlot::As(*slot));
     (!unchanged).then_some(Draft { generation, slots, balances })
 }
 
 impl Draft {
     /// Whether somebody takes a slot over.
     pub(crate) fn needs_tenure(&self) -> bool {
-        self.slots.iter().any(|next| matches!(next, Next::Taken(_)))
+        self.slots.iter().any(|next| matches!(next, NextSlot::Taken(_)))
     }
 
     /// The plan, with the tenure of all who take slots over by it.
-    pub(crate) fn finish(self, term: u64, grace: Duration, tenure: Tenure) -> Plan {
+    pub(crate) fn finish(self, term: u64, grace: Duration, tenure: Tenure) -> SlotPlan {
         let state = |next| match next {
-            Next::As(state) => state,
-            Next::Taken(node) => SlotState::Owned { node, tenure },
+            NextSlot::As(state) => state,
+            NextSlot::Taken(node) => SlotState::Owned { node, tenure },
         };
         let slots = self.slots.into_iter().map(state).collect();
-        Plan { generation: self.generation, term, grace, slots }
+        SlotPlan { generation: self.generation, term, grace, slots }
     }
 }
 
@@ -132,7 +132,7 @@ fn is_released(
 
 /// Who may work: those who have been there for a while or own something already; all, if there is
 /// nobody like that, for then there is nothing to disturb.
-fn workers(state: &State, plan: &Plan, settled: &BTreeSet<NodeId>) -> Vec<Worker> {
+fn workers(state: &State, plan: &SlotPlan, settled: &BTreeSet<NodeId>) -> Vec<Worker> {
     let owners: BTreeSet<NodeId> =
         plan.slots.iter().filter_map(SlotState::worker).map(|(node, _)| node).collect();
     let mut workers = BTreeMap::new();
@@ -144,7 +144,8 @@ fn workers(state: &State, plan: &Plan, settled: &BTreeSet<NodeId>) -> Vec<Worker
             continue;
         };
         let mut worker = Worker::new(*id, record.name.clone(), record.weight);
-        worker.receives = record.roles.works && (settled.contains(id) || owners.contains(id));
+        let works = record.roles.works && record.agrees(plan.slots.len());
+        worker.receives = works && (settled.contains(id) || owners.contains(id));
         worker.leaves = record.draining;
         workers.insert(*id, worker);
     }
@@ -152,7 +153,7 @@ fn workers(state: &State, plan: &Plan, settled: &BTreeSet<NodeId>) -> Vec<Worker
     if !workers.values().any(can) {
         for (id, record) in state.records() {
             if let Some(worker) = workers.get_mut(&id) {
-                worker.receives = record.roles.works;
+                worker.receives = record.roles.works && record.agrees(plan.slots.len());
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::held::Held;
+use super::super::held::StillHeld;
 use super::super::record::{NodeRecord, Roles};
 use super::*;
 use crate::model::{Epoch, Timestamp};
@@ -31,7 +31,7 @@ fn drain(state: &mut State, number: u8) {
 }
 
 struct Leader {
-    plan: Plan,
+    plan: SlotPlan,
     epoch: u64,
     settled: BTreeSet<NodeId>,
     late: bool,
@@ -41,7 +41,7 @@ struct Leader {
 impl Leader {
     fn new(slots: u32) -> Self {
         Self {
-            plan: Plan::empty(slots),
+            plan: SlotPlan::empty(slots),
             epoch: 0,
             settled: BTreeSet::new(),
             late: false,
@@ -70,7 +70,7 @@ impl Leader {
 }
 
 fn confirm(state: &mut State, node: u8, generation: u64, still: &[u32]) {
-    let held = Held { generation, slots: still.iter().copied().collect() };
+    let held = StillHeld { generation, slots: still.iter().copied().collect() };
     state.held.insert(id(node), Arc::new(held));
 }
 

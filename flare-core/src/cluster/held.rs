@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 /// the plan it says this about. Without the generation a node that has not yet read that it was
 /// given a slot would look like one that has stopped working it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Held {
+pub(crate) struct StillHeld {
     /// The newest plan the node has followed.
     pub(crate) generation: u64,
     /// Slots that plan wants back and the node still works.
     pub(crate) slots: BTreeSet<u32>,
 }
 
-impl Held {
+impl StillHeld {
     /// Whether the node has certainly stopped working a slot that the plan of generation `since`
     /// wanted back.
     pub(crate) fn confirms(&self, slot: u32, since: u64) -> bool {
@@ -46,18 +46,18 @@ mod tests {
 
     #[test]
     fn runs_are_the_same_slots() {
-        let held = Held { generation: 4, slots: [0, 1, 2, 7, 9, 10].into() };
+        let held = StillHeld { generation: 4, slots: [0, 1, 2, 7, 9, 10].into() };
         assert_eq!(held.runs(), [(0, 2), (7, 7), (9, 10)]);
-        assert_eq!(Held::from_runs(4, &held.runs()), held);
-        assert_eq!(Held::decode(&held.encode().unwrap()).unwrap(), held);
+        assert_eq!(StillHeld::from_runs(4, &held.runs()), held);
+        assert_eq!(StillHeld::decode(&held.encode().unwrap()).unwrap(), held);
     }
 
     #[test]
     fn silence_and_older_plans_confirm_nothing() {
-        let held = Held { generation: 4, slots: [3].into() };
+        let held = StillHeld { generation: 4, slots: [3].into() };
         assert!(held.confirms(2, 4) && held.confirms(2, 3));
         assert!(!held.confirms(3, 4), "still worked");
         assert!(!held.confirms(2, 5), "not read yet");
-        assert!(!Held::default().confirms(2, 1));
+        assert!(!StillHeld::default().confirms(2, 1));
     }
 }

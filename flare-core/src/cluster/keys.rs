@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `cluster/nodes/<incarnation>` | the node's lease | the node | [`NodeRecord`](super::NodeRecord) |
 //! | `cluster/leader` | the leader's lease | whoever wins it | the leader's incarnation |
-//! | `cluster/plan` | nothing | the leader | [`Plan`](super::Plan) |
+//! | `cluster/plan` | nothing | the leader | [`SlotPlan`](SlotPlan) |
 //! | `cluster/held/<incarnation>` | the node's lease | the node | what it confirmed of releases |
 //! | `cluster/drains/<incarnation>` | the node's lease | operators | nothing: the node is to leave |
 //! | `cluster/news` | nothing | any node | what it has to say to all: each write is news |

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::election::Leadership;
 use super::handover::{Draft, Knowledge, draft};
 use super::meter;
 use super::mirror::View;
 use super::moves::Moves;
-use super::plan::{Plan, SlotState};
+use super::plan::{SlotPlan, SlotState};
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Epoch, NodeId, Tenure, Timestamp};
@@ -22,7 +22,7 @@ use crate::port::{Expect, StoreRevision, Written};
 /// What a leader remembers: when it first saw things, by the monotonic clock. A new leader starts
 /// afresh, so it waits longer than it had to and never less.
 #[derive(Debug, Default)]
-struct Memory {
+struct LeaderMemory {
     /// Since when nodes are there.
     arrived: BTreeMap<NodeId, Duration>,
     /// Since when the plans of these generations want slots back.
@@ -36,7 +36,7 @@ struct Memory {
 /// Writes plans until something is wrong with this leader; tells what.
 pub(crate) async fn lead(leadership: &Leadership<'_>, view: &mut View) -> Error {
     let context = leadership.context();
-    let mut memory = Memory::default();
+    let mut memory = LeaderMemory::default();
     let mut failures = 0;
     loop {
         let state = view.borrow_and_update().clone();
@@ -56,7 +56,7 @@ pub(crate) async fn lead(leadership: &Leadership<'_>, view: &mut View) -> Error 
         tokio::select! {
             biased;
             changed = view.changed() => if changed.is_err() {
-                return Error::new(ErrorKind::Internal, "lead").detail("nobody watches the store");
+                return Error::new(ErrorKind::Internal, "lead").with_detail("nobody watches the store");
             },
             () = context.sleep_until(wake_at) => {}
         }
@@ -66,7 +66,7 @@ pub(crate) async fn lead(leadership: &Leadership<'_>, view: &mut View) -> Error 
 /// Looks at the cluster once; tells when to look again even if nothing changes.
 async fn turn(
     leadership: &Leadership<'_>,
-    memory: &mut Memory,
+    memory: &mut LeaderMemory,
     state: &Arc<State>,
 ) -> Result<Option<Duration>> {
     let context = leadership.context();
@@ -75,7 +75,7 @@ async fn turn(
         return Ok(None);
     }
     let (plan, expect) = match &state.plan {
-        None => (Arc::new(Plan::empty(context.slots)), Expect::Absent),
+        None => (Arc::new(SlotPlan::empty(context.slots)), Expect::Absent),
         Some(stored) => match &stored.plan {
             Some(plan) => (Arc::clone(plan), Expect::At(stored.revision)),
             None => return Err(refuse("the plan cannot be read by this version")),
@@ -84,9 +84,14 @@ async fn turn(
     if leadership.is_behind(&plan) {
         return Err(refuse("a later leader wrote a plan"));
     }
-    if plan.slots.len() != context.slots as usize {
-        return Err(refuse("the plan has another number of slots than this node's settings"));
-    }
+    let plan = match plan.slots.len() == context.slots as usize {
+        true => plan,
+        // Whoever worked by it is gone: what it says of slots means nothing any more.
+        false if state.all_want(context.slots) => Arc::new(plan.emptied(context.slots)),
+        false => {
+            return Err(refuse("the plan has another number of slots than this node's settings"));
+        }
+    };
     let now = context.monotonic();
     memory.look(context, state, &plan, now);
     match memory.decide(context, state, &plan, now) {
@@ -104,7 +109,7 @@ async fn turn(
 }
 
 fn refuse(detail: &'static str) -> Error {
-    Error::new(ErrorKind::Conflict, "lead").detail(detail)
+    Error::new(ErrorKind::Conflict, "lead").with_detail(detail)
 }
 
 /// Draws an epoch if somebody takes slots over, and stores the plan; tells which plan is there now, and
@@ -113,7 +118,7 @@ async fn store(
     leadership: &Leadership<'_>,
     draft: Draft,
     state: &State,
-    last: &Plan,
+    last: &SlotPlan,
     expect: Expect,
 ) -> Result<(StoreRevision, Moves)> {
     let context = leadership.context();
@@ -125,7 +130,7 @@ async fn store(
         let newest = last.slots.iter().filter_map(SlotState::worker).map(|(_, it)| it.epoch).max();
         if newest.is_some_and(|newest| newest >= drawn.epoch) {
             return Err(Error::new(ErrorKind::Corrupt, "next_epoch")
-                .detail("the repository gave an epoch again, it may have been set back"));
+                .with_detail("the repository gave an epoch again, it may have been set back"));
         }
         tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
     }
@@ -152,13 +157,13 @@ async fn store(
         }
         Written::Conflict(Some(other)) => Ok((other.revision, Moves::default())),
         Written::Conflict(None) => Err(Error::new(ErrorKind::Unavailable, "write_plan")
-            .detail("the plan was deleted meanwhile")),
+            .with_detail("the plan was deleted meanwhile")),
     }
 }
 
-impl Memory {
+impl LeaderMemory {
     /// Notes what is there for the first time, and forgets what is not there any more.
-    fn look(&mut self, context: &Context, state: &State, plan: &Plan, now: Duration) {
+    fn look(&mut self, context: &NodeContext, state: &State, plan: &SlotPlan, now: Duration) {
         self.arrived.retain(|id, _| state.nodes.contains_key(id));
         for id in state.nodes.keys() {
             self.arrived.entry(*id).or_insert(now);
@@ -188,9 +193,9 @@ impl Memory {
     /// The next plan but for its epoch, if there is to be one.
     fn decide(
         &self,
-        context: &Context,
+        context: &NodeContext,
         state: &State,
-        plan: &Plan,
+        plan: &SlotPlan,
         now: Duration,
     ) -> Option<Draft> {
         let settled = self.settled(context, now);
@@ -200,7 +205,7 @@ impl Memory {
         draft(state, plan, &Knowledge { settled: &settled, overdue: &overdue, moves })
     }
 
-    fn settled(&self, context: &Context, now: Duration) -> BTreeSet<NodeId> {
+    fn settled(&self, context: &NodeContext, now: Duration) -> BTreeSet<NodeId> {
         let settled = |since: &Duration| *since + context.settings.settle_after <= now;
         self.arrived.iter().filter(|(_, since)| settled(since)).map(|(id, _)| *id).collect()
     }
@@ -209,9 +214,9 @@ impl Memory {
     /// may be longer than ours: one that has not read that plan works on for as long.
     fn due(
         &self,
-        context: &Context,
+        context: &NodeContext,
         state: &State,
-        plan: &Plan,
+        plan: &SlotPlan,
         node: NodeId,
         since: u64,
     ) -> Option<Duration> {
@@ -224,9 +229,9 @@ impl Memory {
     /// When something will be different only because time has passed.
     fn next_look(
         &self,
-        context: &Context,
+        context: &NodeContext,
         state: &State,
-        plan: &Plan,
+        plan: &SlotPlan,
         now: Duration,
     ) -> Option<Duration> {
         let settles = self.arrived.values().map(|since| *since + context.settings.settle_after);
@@ -237,7 +242,7 @@ impl Memory {
 }
 
 /// Who is asked to give slots up, and since which plan.
-fn releases(plan: &Plan) -> impl Iterator<Item = (NodeId, u64)> {
+fn releases(plan: &SlotPlan) -> impl Iterator<Item = (NodeId, u64)> {
     plan.slots.iter().filter_map(|slot| match slot {
         SlotState::Releasing { node, since, .. } => Some((*node, *since)),
         _ => None,

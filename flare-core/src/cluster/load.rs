@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::record::NodeLoad;
 use super::registry::Facts;
 
@@ -38,7 +38,7 @@ pub(crate) type Gauge = Box<dyn Fn() -> Activity + Send + Sync>;
 /// the processor at work), and how late the timers ring. Each is 100 % when there is nothing left, so it
 /// says *overloaded* whether clients are slow, there is too much to do, or the machine is not there.
 pub(crate) async fn publish_load(
-    context: &Context,
+    context: &NodeContext,
     gauge: Option<&Gauge>,
     facts: &watch::Sender<Facts>,
 ) {

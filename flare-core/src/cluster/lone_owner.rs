@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::keys;
 use crate::error::Result;
 use crate::port::{Expect, Write, Written};
@@ -14,7 +14,7 @@ use crate::port::{Expect, Write, Written};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Returns once no such runtime works these stores, and none can begin to any more.
-pub(crate) async fn outlast_lone_owner(context: &Context) -> Result<()> {
+pub(crate) async fn outlast_lone_owner(context: &NodeContext) -> Result<()> {
     let mut waits = false;
     loop {
         let write = Write::new(keys::OWNER, "cluster").expect(Expect::Absent);

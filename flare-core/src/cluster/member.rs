@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, info, info_span, warn};
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::election::stand;
 use super::elections::Elections;
 use super::handle::ClusterHandle;
@@ -19,7 +19,7 @@ use super::mirror::Mirror;
 use super::news::Listener;
 use super::record::NodeLoad;
 use super::registry::{Facts, Registration};
-use super::runner::{Runner, reading};
+use super::runner::{PlanRunner, reading};
 use super::settings::ClusterSettings;
 use super::shed::shed;
 use super::state::State;
@@ -34,7 +34,7 @@ const MOST_SLOTS: u32 = 65_536;
 
 /// A node's part in the cluster; does nothing until it is [run](Self::run).
 pub struct ClusterMember {
-    context: Arc<Context>,
+    context: Arc<NodeContext>,
     mirror: Mirror,
     facts: watch::Sender<Facts>,
     node: watch::Sender<Option<NodeId>>,
@@ -56,7 +56,7 @@ enum End {
 
 /// A node that is dropped while it works: what a crash is. A store that can know of it need not wait.
 struct Crashed<'a> {
-    context: &'a Context,
+    context: &'a NodeContext,
     registration: &'a Registration,
     is_so: bool,
 }
@@ -85,13 +85,13 @@ impl ClusterMember {
     ) -> Result<(Self, ClusterHandle)> {
         settings.check().map_err(|invalid| Error::invalid("join_cluster", invalid))?;
         if !(1..=MOST_SLOTS).contains(&slots) {
-            let error = Error::new(ErrorKind::Invalid, "join_cluster").field("slots");
-            return Err(error.detail(format!("must be from 1 to {MOST_SLOTS}")));
+            let error = Error::new(ErrorKind::Invalid, "join_cluster").with_field("slots");
+            return Err(error.with_detail(format!("must be from 1 to {MOST_SLOTS}")));
         }
         let (weight, load) = (settings.weight, NodeLoad::default());
         let facts = Facts { weight, kept: 100, draining: false, load };
         let member = Self {
-            context: Arc::new(Context::new(
+            context: Arc::new(NodeContext::new(
                 lease,
                 repository,
                 clock,
@@ -227,7 +227,7 @@ impl ClusterMember {
     ) -> End {
         let context = &self.context;
         let mut crashed = Crashed { context, registration, is_so: true };
-        let mut runner = Runner::new(context, registration, changes);
+        let mut runner = PlanRunner::new(context, registration, changes);
         let (reading, mut reads) = reading();
         let (close, mut closing) = oneshot::channel();
         let mut plans = self.mirror.view();
@@ -257,7 +257,6 @@ impl ClusterMember {
                 () = leaving => End::Lost,
             }
         };
-        crashed.is_so = false;
         // Election and leadership ended with the block above; now the work does.
         match end {
             End::Left => registration.leave(context).await,
@@ -269,6 +268,7 @@ impl ClusterMember {
                 }
             }
         }
+        crashed.is_so = false;
         end
     }
 

@@ -10,13 +10,13 @@ pub(crate) use silent::{epoch_drawn, handed_over, joined, lost, moved, shed, sho
 
 /// What became of slots on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum SlotMetric {
     Granted,
     Released,
     Lost,
 }
 
-impl Change {
+impl SlotMetric {
     #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody counts"))]
     const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ mod counting {
 
     use metrics::{counter, gauge, histogram};
 
-    use super::Change;
+    use super::SlotMetric;
     use crate::cluster::mirror::View;
     use crate::cluster::moves::Moves;
     use crate::cluster::view::ClusterView;
@@ -75,7 +75,7 @@ mod counting {
     }
 
     /// Slots came to this node or left it.
-    pub(crate) fn slots_changed(change: Change, count: usize) {
+    pub(crate) fn slots_changed(change: SlotMetric, count: usize) {
         counter!(observe::CLUSTER_SLOT_CHANGES, "change" => change.as_str())
             .increment(count as u64);
     }
@@ -123,7 +123,7 @@ mod counting {
 mod silent {
     use std::time::Duration;
 
-    use super::Change;
+    use super::SlotMetric;
     use crate::cluster::mirror::View;
     use crate::cluster::moves::Moves;
     use crate::model::NodeId;
@@ -138,7 +138,7 @@ mod silent {
 
     pub(crate) fn handed_over(_: Duration) {}
 
-    pub(crate) fn slots_changed(_: Change, _: usize) {}
+    pub(crate) fn slots_changed(_: SlotMetric, _: usize) {}
 
     pub(crate) fn shed(_: u32, _: u64) {}
 

@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 
 use std::sync::Arc;
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::keys::PREFIX;
 use super::news::{Crier, Listener};
 use super::state::State;
@@ -46,7 +46,7 @@ impl Mirror {
 
     /// Follows the store until dropped: lists, watches from there, and lists again whenever the
     /// watch ends, is doubted, or has been going on for long.
-    pub(crate) async fn follow(&self, context: &Context) {
+    pub(crate) async fn follow(&self, context: &NodeContext) {
         let mut failures = 0;
         loop {
             match self.list(context).await {
@@ -72,7 +72,7 @@ impl Mirror {
         }
     }
 
-    async fn list(&self, context: &Context) -> Result<()> {
+    async fn list(&self, context: &NodeContext) -> Result<()> {
         let snapshot = context.timed("list", context.lease.list(PREFIX)).await?;
         self.state.send_if_modified(|state| {
             self.news.catch_up(state, &snapshot);
@@ -90,7 +90,7 @@ impl Mirror {
     }
 
     /// Returns when it is time to list again.
-    async fn watch(&self, context: &Context) -> Result<()> {
+    async fn watch(&self, context: &NodeContext) -> Result<()> {
         let from = self.state.borrow().revision;
         let mut events = context.lease.watch(PREFIX, from);
         let sweep = context.sleep(context.settings.sweep_every);
@@ -110,7 +110,9 @@ impl Mirror {
                     })
                 }
                 Some(Err(error)) => return Err(error),
-                None => return Err(Error::new(ErrorKind::Unavailable, "watch").detail("it ended")),
+                None => {
+                    return Err(Error::new(ErrorKind::Unavailable, "watch").with_detail("it ended"));
+                }
             }
         }
     }

@@ -64,13 +64,13 @@ mod view;
 pub(crate) use elections::Elections;
 pub(crate) use load::Activity;
 pub(crate) use news::{Listener, News};
-pub(crate) use view::has_nodes;
+pub(crate) use view::has_workers;
 
 pub use crate::ownership::{DrainLimit, SlotChange, Slots, Term, Trust};
 pub use assignment::{Worker, assign};
 pub use handle::{ClusterHandle, Standing};
 pub use member::ClusterMember;
-pub use plan::{Plan, SlotState};
+pub use plan::{SlotPlan, SlotState};
 pub use record::{NodeLoad, NodeRecord, Roles};
 pub use settings::ClusterSettings;
 pub use view::{ClusterView, Health, NodeView};

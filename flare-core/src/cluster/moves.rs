@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::plan::{Plan, SlotState};
+use super::plan::{SlotPlan, SlotState};
 use super::state::State;
 use crate::model::NodeId;
 
@@ -25,7 +25,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    pub(crate) fn between(state: &State, last: &Plan, next: &Plan) -> Self {
+    pub(crate) fn between(state: &State, last: &SlotPlan, next: &SlotPlan) -> Self {
         let mut moves = Self::default();
         for ((slot, before), after) in last.numbered().zip(&next.slots) {
             let epoch = |state: &SlotState| state.worker().map(|(_, tenure)| tenure.epoch);
@@ -58,7 +58,7 @@ impl Moves {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::held::Held;
+    use super::super::held::StillHeld;
     use super::*;
     use crate::model::{Epoch, Tenure, Timestamp};
 
@@ -78,13 +78,13 @@ mod tests {
         SlotState::Releasing { node: id(node), tenure: tenure(1), to: id(9), since }
     }
 
-    fn plan(slots: Vec<SlotState>) -> Plan {
-        Plan { slots, ..Plan::empty(0) }
+    fn plan(slots: Vec<SlotState>) -> SlotPlan {
+        SlotPlan { slots, ..SlotPlan::empty(0) }
     }
 
     #[test]
     fn every_slot_that_changes_hands_is_counted_once_by_why_it_could() {
-        let held = Held { generation: 5, slots: [4].into() };
+        let held = StillHeld { generation: 5, slots: [4].into() };
         let state = State {
             nodes: [(id(1), None), (id(2), None)].into(),
             held: [(id(1), Arc::new(held))].into(),

@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 
 use super::keys;
 use super::state::State;
-use crate::port::{EventKind, KeyEvent, Snapshot};
+use crate::port::{KeyChange, KeyEvent, Snapshot};
 
 /// News that wait for a listener; one that is slower misses some, and is told so.
 const KEPT: usize = 256;
@@ -40,7 +40,7 @@ impl Crier {
     /// Passes on what an event says; tells whether it is news and nothing else.
     pub(crate) fn hear(&self, event: &KeyEvent) -> bool {
         match &event.kind {
-            EventKind::Written(entry) if event.key == keys::NEWS => {
+            KeyChange::Written(entry) if event.key == keys::NEWS => {
                 self.cry(News::Said(entry.value.clone()));
                 true
             }
@@ -97,7 +97,7 @@ mod tests {
         let mut listener = crier.listener();
         for (what, revision) in [("a", 3), ("b", 4)] {
             let entry = said(what, revision);
-            let kind = EventKind::Written(entry.clone());
+            let kind = KeyChange::Written(entry.clone());
             assert!(crier.hear(&KeyEvent::new(entry.revision, keys::NEWS, kind)));
             assert_eq!(heard(&mut listener), Some(News::Said(Bytes::from(what))));
         }

@@ -69,7 +69,7 @@ impl ClusterHandle {
     pub(crate) async fn pin_slot(&self, slot: u32, node: Option<&str>) -> Result<()> {
         const OPERATION: &str = "pin_slot";
         let context = self.context();
-        let fault = |source| Error::new(ErrorKind::Corrupt, OPERATION).source(source);
+        let fault = |source| Error::new(ErrorKind::Corrupt, OPERATION).with_source(source);
         let mut there = context.timed(OPERATION, context.lease.get(PINS)).await?;
         loop {
             let mut pins: BTreeMap<u32, String> = match &there {

@@ -10,7 +10,7 @@ use crate::model::{NodeId, Tenure};
 /// Who works which slot, as the leader last said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct SlotPlan {
     /// Counts plans: every one is made from the one before.
     pub generation: u64,
     /// Under which leadership it was made. A leader of an earlier one must not write any more.
@@ -67,11 +67,16 @@ impl SlotState {
     }
 }
 
-impl Plan {
+impl SlotPlan {
     /// The plan before the first one.
     pub(crate) fn empty(slots: u32) -> Self {
         let slots = vec![SlotState::Free; slots as usize];
         Self { generation: 0, term: 0, grace: Duration::ZERO, slots }
+    }
+
+    /// The same with so many slots, of which nobody has any.
+    pub(crate) fn emptied(&self, slots: u32) -> Self {
+        Self { generation: self.generation, term: self.term, ..Self::empty(slots) }
     }
 
     /// Whether this node works any slot by it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::held::Held;
+use super::held::StillHeld;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The format this version writes; it reads all up to it.
@@ -33,6 +33,9 @@ pub struct NodeRecord {
     pub draining: bool,
     /// How busy it is, rounded.
     pub load: NodeLoad,
+    /// How many slots it is set to; versions of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
     /// How long its lease lives without being prolonged, in milliseconds.
     ttl_ms: u64,
 }
@@ -115,6 +118,7 @@ impl NodeRecord {
             shed_percent: 0,
             draining: false,
             load: NodeLoad::default(),
+            slots: None,
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
         }
     }
@@ -122,6 +126,11 @@ impl NodeRecord {
     /// How long its lease lives without being prolonged.
     pub fn ttl(&self) -> Duration {
         Duration::from_millis(self.ttl_ms)
+    }
+
+    /// Whether it may work by a plan of so many slots.
+    pub(crate) fn agrees(&self, slots: usize) -> bool {
+        self.slots.is_none_or(|set| set as usize == slots)
     }
 
     /// Whether it may be given slots now.
@@ -139,7 +148,7 @@ impl NodeRecord {
     }
 }
 
-impl Held {
+impl StillHeld {
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         encode(&StoredHeld { format: FORMAT, generation: self.generation, slots: self.runs() })
     }
@@ -160,19 +169,19 @@ struct StoredHeld {
 }
 
 fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    let failed = |error| Error::new(ErrorKind::Internal, "write_record").source(error);
+    let failed = |error| Error::new(ErrorKind::Internal, "write_record").with_source(error);
     serde_json::to_vec(value).map_err(failed)
 }
 
 fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
-    let failed = |error| Error::new(ErrorKind::Corrupt, "read_record").source(error);
+    let failed = |error| Error::new(ErrorKind::Corrupt, "read_record").with_source(error);
     serde_json::from_slice(bytes).map_err(failed)
 }
 
 fn checked(format: u32) -> Result<()> {
     if format > FORMAT {
         let detail = format!("format {format} is newer than {FORMAT}");
-        return Err(Error::new(ErrorKind::Corrupt, "read_record").detail(detail));
+        return Err(Error::new(ErrorKind::Corrupt, "read_record").with_detail(detail));
     }
     Ok(())
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::keys;
 use super::mirror::{Mirror, View};
 use super::record::{NodeLoad, NodeRecord};
-use super::runner::Reading;
+use super::runner::PlanReading;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::NodeId;
 use crate::ownership::Trust;
@@ -59,7 +59,7 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Registers once, under a fresh incarnation.
-    pub(crate) async fn new(context: &Context, facts: Facts) -> Result<Self> {
+    pub(crate) async fn new(context: &NodeContext, facts: Facts) -> Result<Self> {
         let (settings, id) = (&context.settings, context.fresh_id());
         let asked = context.monotonic();
         let grant = context.timed("grant", context.lease.grant(settings.ttl)).await?;
@@ -68,12 +68,13 @@ impl Registration {
         let mut record = NodeRecord::new(name, settings.roles, facts.weight, grant.ttl);
         facts.tell(&mut record);
         record.load = facts.load.rounded();
+        record.slots = Some(context.slots);
         let write = Write::new(keys::node(id), record.encode()?).lease(grant.id);
         let write = write.expect(Expect::Absent);
         let written = match context.timed("write", context.lease.write(write)).await {
             Ok(Written::At(since)) => Ok(since),
             Ok(Written::Conflict(_)) => Err(Error::new(ErrorKind::Conflict, "register")
-                .detail("the incarnation exists already, another seed is needed")),
+                .with_detail("the incarnation exists already, another seed is needed")),
             Err(error) => Err(error),
         };
         match written {
@@ -87,8 +88,8 @@ impl Registration {
     }
 
     /// How many slots this node knows of.
-    pub(crate) fn slots(&self) -> usize {
-        self.trust.slots()
+    pub(crate) fn slots(&self) -> u32 {
+        self.record.slots.unwrap_or_default()
     }
 
     /// Prolongs the lease for as long as it can be trusted; returns when it cannot any more.
@@ -96,7 +97,7 @@ impl Registration {
     /// Every beat reads the plan as well, and is good only once the runner has followed it: so a
     /// node that is trusted has seen every plan that was written before three quarters of its
     /// lease's time ago, even if its watch has gone silent.
-    pub(crate) async fn keep(&self, context: &Context, mirror: &Mirror, reading: &Reading) {
+    pub(crate) async fn keep(&self, context: &NodeContext, mirror: &Mirror, reading: &PlanReading) {
         let mut missing = StoreRevision::default();
         loop {
             let left = self.trust.node_left(&*context.clock);
@@ -130,7 +131,7 @@ impl Registration {
         }
     }
 
-    async fn beat(&self, context: &Context, reading: &Reading) -> Result<StoreRevision> {
+    async fn beat(&self, context: &NodeContext, reading: &PlanReading) -> Result<StoreRevision> {
         let asked = context.monotonic();
         let grant = context.timed("keep_alive", context.lease.keep_alive(self.lease)).await?;
         let plan = context.timed("get", context.lease.get(keys::PLAN)).await?;
@@ -139,7 +140,7 @@ impl Registration {
         if self.trust.prolong(&grant, asked, &*context.clock) {
             Ok(revision)
         } else {
-            Err(Error::new(ErrorKind::Lost, "keep_alive").detail("the answer came too late"))
+            Err(Error::new(ErrorKind::Lost, "keep_alive").with_detail("the answer came too late"))
         }
     }
 
@@ -155,7 +156,7 @@ impl Registration {
 
     /// Stores what changed about this node: weight and leaving at once, load now and then, and
     /// nothing else ever. Returns when the registration is lost.
-    pub(crate) async fn publish(&self, context: &Context, mut facts: watch::Receiver<Facts>) {
+    pub(crate) async fn publish(&self, context: &NodeContext, mut facts: watch::Receiver<Facts>) {
         let mut stored = self.record.clone();
         let mut load_at = context.monotonic() + context.settings.publish_every;
         let mut failures = 0;
@@ -197,19 +198,19 @@ impl Registration {
         }
     }
 
-    async fn store(&self, context: &Context, record: &NodeRecord) -> Result<()> {
+    async fn store(&self, context: &NodeContext, record: &NodeRecord) -> Result<()> {
         let write = Write::new(keys::node(self.id), record.encode()?).lease(self.lease);
         context.timed("write", context.lease.write(write)).await.map(drop)
     }
 
     /// Gives the lease back, and with it everything that is bound to it.
-    pub(crate) async fn leave(&self, context: &Context) {
+    pub(crate) async fn leave(&self, context: &NodeContext) {
         self.trust.end();
         revoke(context, self.lease).await;
     }
 }
 
-async fn revoke(context: &Context, lease: LeaseId) {
+async fn revoke(context: &NodeContext, lease: LeaseId) {
     if let Err(error) = context.timed("revoke", context.lease.revoke(lease)).await {
         warn!(?error, "could not give a lease back, it lapses by itself");
     }

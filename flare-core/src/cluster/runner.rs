@@ -9,11 +9,11 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::follow::{Follower, Order};
-use super::held::Held;
+use super::held::StillHeld;
 use super::keys;
-use super::meter::{self, Change};
+use super::meter::{self, SlotMetric};
 use super::mirror::View;
 use super::registry::Registration;
 use super::state::StoredPlan;
@@ -27,8 +27,8 @@ const CONFIRM_AGAIN: Duration = Duration::from_millis(200);
 
 /// Carries out what plans ask of this node.
 #[derive(Debug)]
-pub(crate) struct Runner<'a> {
-    context: &'a Context,
+pub(crate) struct PlanRunner<'a> {
+    context: &'a NodeContext,
     registration: &'a Registration,
     changes: &'a mpsc::Sender<SlotChange>,
     follower: Follower,
@@ -40,8 +40,10 @@ pub(crate) struct Runner<'a> {
     followed_at: Duration,
     /// When this node last knew, for certain, that there was no plan newer than the one followed.
     fresh: Duration,
+    /// It was said that it waits for a plan of as many slots as it is set to.
+    waits: bool,
     /// What others know of its releases.
-    told: Held,
+    told: StillHeld,
     releases: FuturesUnordered<Drained>,
 }
 
@@ -49,34 +51,35 @@ type Drained = futures::future::BoxFuture<'static, Vec<(u32, Epoch)>>;
 
 /// Hands plans that were read beside the watch to the runner.
 #[derive(Debug)]
-pub(crate) struct Reading(mpsc::Sender<Read>);
+pub(crate) struct PlanReading(mpsc::Sender<PlanRead>);
 
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct PlanRead {
     plan: Option<Entry>,
     asked: Duration,
     followed: oneshot::Sender<Result<()>>,
 }
 
 /// A way to hand plans over, and where they come out.
-pub(crate) fn reading() -> (Reading, mpsc::Receiver<Read>) {
+pub(crate) fn reading() -> (PlanReading, mpsc::Receiver<PlanRead>) {
     let (sender, receiver) = mpsc::channel(1);
-    (Reading(sender), receiver)
+    (PlanReading(sender), receiver)
 }
 
-impl Reading {
+impl PlanReading {
     /// Has the runner follow what was asked for at `asked`; returns once it has.
     pub(crate) async fn follow(&self, plan: Option<Entry>, asked: Duration) -> Result<()> {
-        let gone = || Error::new(ErrorKind::Internal, "follow").detail("nobody follows the plan");
+        let gone =
+            || Error::new(ErrorKind::Internal, "follow").with_detail("nobody follows the plan");
         let (followed, answer) = oneshot::channel();
-        self.0.send(Read { plan, asked, followed }).await.map_err(|_| gone())?;
+        self.0.send(PlanRead { plan, asked, followed }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }
 
-impl<'a> Runner<'a> {
+impl<'a> PlanRunner<'a> {
     pub(crate) fn new(
-        context: &'a Context,
+        context: &'a NodeContext,
         registration: &'a Registration,
         changes: &'a mpsc::Sender<SlotChange>,
     ) -> Self {
@@ -89,7 +92,8 @@ impl<'a> Runner<'a> {
             followed: StoreRevision::default(),
             followed_at: Duration::ZERO,
             fresh: registration.asked,
-            told: Held::default(),
+            waits: false,
+            told: StillHeld::default(),
             releases: FuturesUnordered::new(),
         }
     }
@@ -98,7 +102,7 @@ impl<'a> Runner<'a> {
     pub(crate) async fn run(
         &mut self,
         view: &mut View,
-        reads: &mut mpsc::Receiver<Read>,
+        reads: &mut mpsc::Receiver<PlanRead>,
         closing: &mut oneshot::Receiver<Duration>,
     ) -> Result<()> {
         let mut closed = false;
@@ -147,7 +151,7 @@ impl<'a> Runner<'a> {
             return false;
         }
         warn!(slots = slots.len(), "all slots are lost with the registration");
-        meter::slots_changed(Change::Lost, slots.len());
+        meter::slots_changed(SlotMetric::Lost, slots.len());
         // Whoever does not listen any more works nothing.
         if self.changes.send(SlotChange::Lost { slots: slots.into_iter().collect() }).await.is_err()
         {
@@ -157,12 +161,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Follows a plan that was read beside the watch, and answers once that is done.
-    async fn read(&mut self, read: Read) -> Result<()> {
+    async fn read(&mut self, read: PlanRead) -> Result<()> {
         let plan = read.plan.as_ref().map(StoredPlan::read);
         let answer = match plan {
             Some(plan) if self.has_gone_back(plan.revision, read.asked) => {
                 Err(Error::new(ErrorKind::Unavailable, "follow")
-                    .detail("the store showed an older plan than before"))
+                    .with_detail("the store showed an older plan than before"))
             }
             Some(plan) => {
                 self.follow(&plan).await?;
@@ -170,7 +174,7 @@ impl<'a> Runner<'a> {
                 Ok(())
             }
             None if self.followed > StoreRevision::default() => {
-                return Err(Error::new(ErrorKind::Lost, "follow").detail("the plan is gone"));
+                return Err(Error::new(ErrorKind::Lost, "follow").with_detail("the plan is gone"));
             }
             None => {
                 self.fresh = read.asked;
@@ -193,19 +197,30 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         let unreadable =
-            |detail: String| Err(Error::new(ErrorKind::Corrupt, "follow").detail(detail));
+            |detail: String| Err(Error::new(ErrorKind::Corrupt, "follow").with_detail(detail));
         let Some(plan) = &stored.plan else {
             return unreadable("the plan cannot be read by this version".to_owned());
         };
         let (planned, set) = (plan.slots.len(), self.context.slots);
         if planned != set as usize {
-            return unreadable(format!(
-                "the cluster has {planned} slots, this node is set to {set}"
-            ));
+            if self.followed > StoreRevision::default() {
+                let detail = format!("the cluster has {planned} slots now, this node {set}");
+                return Err(Error::new(ErrorKind::Lost, "follow").with_detail(detail));
+            }
+            // There may be another plan once all nodes are set to the same number.
+            if !std::mem::replace(&mut self.waits, true) {
+                warn!(
+                    "the cluster has {planned} slots, this node is set to {set}: it works nothing until \
+                     no node with {planned} is left"
+                );
+            }
+            return Ok(());
         }
         if self.follower.has_followed(plan.generation) {
             // Plans count on. One that does not was made by somebody who knew of none before.
-            return Err(Error::new(ErrorKind::Lost, "follow").detail("plans were started over"));
+            return Err(
+                Error::new(ErrorKind::Lost, "follow").with_detail("plans were started over")
+            );
         }
         (self.followed, self.followed_at) = (stored.revision, self.context.monotonic());
         for order in self.follower.apply(plan, self.fresh) {
@@ -224,7 +239,7 @@ impl<'a> Runner<'a> {
                 slots.iter().for_each(|slot| trust.close(*slot));
                 dropped.clone_from(&slots);
                 warn!(slots = slots.len(), "slots are not this node's any more: dropped");
-                meter::slots_changed(Change::Lost, slots.len());
+                meter::slots_changed(SlotMetric::Lost, slots.len());
                 SlotChange::Lost { slots: slots.into_iter().collect() }
             }
             Order::Release { slots, until } => {
@@ -243,12 +258,12 @@ impl<'a> Runner<'a> {
                 slots.iter().for_each(|slot| trust.open(*slot));
                 self.believed.extend(&slots);
                 info!(slots = slots.len(), epoch = tenure.epoch.get(), "was granted slots");
-                meter::slots_changed(Change::Granted, slots.len());
+                meter::slots_changed(SlotMetric::Granted, slots.len());
                 let slots: Slots = slots.into_iter().collect();
                 SlotChange::Granted { slots, term: Term::new(tenure, trust.clone()) }
             }
         };
-        let gone = |_| Error::new(ErrorKind::Lost, "follow").detail("nobody works any more");
+        let gone = |_| Error::new(ErrorKind::Lost, "follow").with_detail("nobody works any more");
         self.changes.send(change).await.map_err(gone)?;
         dropped.iter().for_each(|slot| _ = self.believed.remove(slot));
         Ok(())
@@ -261,7 +276,7 @@ impl<'a> Runner<'a> {
             self.believed.remove(slot);
         }
         info!(slots = released.len(), "has given slots up");
-        meter::slots_changed(Change::Released, released.len());
+        meter::slots_changed(SlotMetric::Released, released.len());
     }
 
     /// Tells the leader what was given up, if it does not know.

@@ -4,13 +4,13 @@
 use tokio::sync::watch;
 use tracing::info;
 
-use super::context::Context;
+use super::context::NodeContext;
 use super::meter;
 use super::registry::Facts;
 use super::shedding::{LOOK_EVERY, Shedding};
 
 /// Looks at the load now and then, until dropped.
-pub(crate) async fn shed(context: &Context, facts: &watch::Sender<Facts>) {
+pub(crate) async fn shed(context: &NodeContext, facts: &watch::Sender<Facts>) {
     let mut shedding = Shedding::new(context.monotonic());
     loop {
         let before = *facts.borrow();

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::held::Held;
+use super::held::StillHeld;
 use super::keys::Key;
-use super::plan::Plan;
+use super::plan::SlotPlan;
 use super::record::NodeRecord;
 use crate::model::NodeId;
-use crate::port::{Entry, EventKind, KeyEvent, LeaseId, Snapshot, StoreRevision};
+use crate::port::{Entry, KeyChange, KeyEvent, LeaseId, Snapshot, StoreRevision};
 
 /// All keys of the cluster, understood. Every node that read as far has the same.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) revision: StoreRevision,
     /// Who is there. One whose record cannot be read is there all the same.
     pub(crate) nodes: BTreeMap<NodeId, Option<Arc<NodeRecord>>>,
-    pub(crate) held: BTreeMap<NodeId, Arc<Held>>,
+    pub(crate) held: BTreeMap<NodeId, Arc<StillHeld>>,
     /// Who was asked to leave.
     pub(crate) drains: BTreeSet<NodeId>,
     pub(crate) leader: Option<Leader>,
@@ -39,13 +39,13 @@ pub(crate) struct Leader {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredPlan {
     /// None, if it cannot be read: then nobody may write another one, nor work by it.
-    pub(crate) plan: Option<Arc<Plan>>,
+    pub(crate) plan: Option<Arc<SlotPlan>>,
     pub(crate) revision: StoreRevision,
 }
 
 impl StoredPlan {
     pub(crate) fn read(entry: &Entry) -> Self {
-        let plan = Plan::decode(&entry.value).inspect_err(|error| {
+        let plan = SlotPlan::decode(&entry.value).inspect_err(|error| {
             tracing::error!(?error, "the cluster's plan cannot be read");
         });
         Self { plan: plan.ok().map(Arc::new), revision: entry.revision }
@@ -65,8 +65,8 @@ impl State {
     /// The same after one more change.
     pub(crate) fn apply(&mut self, event: &KeyEvent) {
         match &event.kind {
-            EventKind::Written(entry) => self.written(entry),
-            EventKind::Deleted => self.deleted(&event.key),
+            KeyChange::Written(entry) => self.written(entry),
+            KeyChange::Deleted => self.deleted(&event.key),
         }
         self.revision = self.revision.max(event.revision);
     }
@@ -82,7 +82,7 @@ impl State {
             }
             Some(Key::Held(id)) => {
                 // What cannot be read confirms nothing: the leader waits for the deadline.
-                match Held::decode(&entry.value) {
+                match StillHeld::decode(&entry.value) {
                     Ok(held) => drop(self.held.insert(id, Arc::new(held))),
                     Err(error) => {
                         tracing::warn!(?error, node = %id, "a confirmation cannot be read");
@@ -126,6 +126,14 @@ impl State {
         self.nodes.iter().filter_map(|(id, record)| Some((*id, record.as_deref()?)))
     }
 
+    /// Whether all nodes are set to so many slots: then a plan of another number is nobody's.
+    pub(crate) fn all_want(&self, slots: u32) -> bool {
+        let wants = |record: &Option<Arc<NodeRecord>>| {
+            record.as_ref().is_some_and(|record| record.slots == Some(slots))
+        };
+        self.nodes.values().all(wants)
+    }
+
     /// Whether somebody other than `me` could lead for longer than `me`, who leaves.
     pub(crate) fn has_other_leader(&self, me: NodeId) -> bool {
         self.records().any(|(id, record)| id != me && record.roles.leads && !record.draining)
@@ -161,13 +169,13 @@ mod tests {
             entry(keys::LEADER, id(1).to_string(), 3),
             entry(&keys::node(id(1)), record.encode().unwrap(), 1),
             entry(&keys::node(id(2)), "from the future", 2),
-            entry(keys::PLAN, Plan::empty(4).encode(), 4),
+            entry(keys::PLAN, SlotPlan::empty(4).encode(), 4),
             entry("cluster/pins", r#"{"3":"a"}"#, 5),
             entry("cluster/else", "", 6),
         ];
         let mut followed = State::default();
         for entry in &entries {
-            let kind = EventKind::Written(entry.clone());
+            let kind = KeyChange::Written(entry.clone());
             followed.apply(&KeyEvent::new(entry.revision, entry.key.clone(), kind));
         }
         let listed = State::new(&Snapshot::new(entries, StoreRevision::new(6)));
@@ -178,7 +186,7 @@ mod tests {
         assert_eq!(listed.plan.as_ref().map(|plan| plan.revision), Some(StoreRevision::new(4)));
         assert_eq!(listed.pins.get(&3).map(String::as_str), Some("a"));
         for key in [keys::LEADER, &keys::node(id(2)), keys::PLAN] {
-            followed.apply(&KeyEvent::new(StoreRevision::new(9), key, EventKind::Deleted));
+            followed.apply(&KeyEvent::new(StoreRevision::new(9), key, KeyChange::Deleted));
         }
         assert!(followed.leader.is_none() && followed.plan.is_none());
         assert_eq!(followed.nodes.len(), 1);

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::keys::{NODES, PREFIX};
-use super::plan::{Plan, SlotState};
+use super::plan::{SlotPlan, SlotState};
 use super::record::NodeRecord;
 use super::state::State;
 use crate::error::Result;
 use crate::model::NodeId;
-use crate::port::Lease;
+use crate::port::{Entry, Lease};
 
 /// How a cluster is, in the manner of Elasticsearch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,7 +46,7 @@ pub struct ClusterView {
     /// Who is there, in the order in which they started.
     pub nodes: Vec<NodeView>,
     /// The plan, if there was ever one that can be read.
-    pub plan: Option<Arc<Plan>>,
+    pub plan: Option<Arc<SlotPlan>>,
     /// How many slots nobody works.
     pub unassigned: usize,
     /// How many slots are on their way from one node to another.
@@ -105,6 +105,12 @@ impl ClusterView {
         Self { health, leader, nodes, plan, unassigned, moving, pins }
     }
 
+    /// Whether a node other than this one works slots, or could.
+    pub fn has_worker_beside(&self, id: NodeId) -> bool {
+        let works = |node: &NodeView| node.record.as_ref().is_none_or(|it| it.is_working());
+        self.nodes.iter().any(|node| node.id != id && works(node))
+    }
+
     /// Who works a slot, if that node is there: one that is gone works nothing, even if no leader
     /// has said so yet.
     pub fn worker(&self, slot: u32) -> Option<NodeId> {
@@ -118,9 +124,14 @@ impl ClusterView {
     }
 }
 
-/// Whether any node is there.
-pub(crate) async fn has_nodes(lease: &dyn Lease) -> Result<bool> {
-    Ok(!lease.list(NODES).await?.entries.is_empty())
+/// Whether any node is there that works slots, or could.
+pub(crate) async fn has_workers(lease: &dyn Lease) -> Result<bool> {
+    let works = |entry: &Entry| match NodeRecord::decode(&entry.value) {
+        Ok(record) => record.is_working(),
+        // One of a newer version.
+        Err(_) => true,
+    };
+    Ok(lease.list(NODES).await?.entries.iter().any(works))
 }
 
 #[cfg(test)]
@@ -140,7 +151,7 @@ mod tests {
     fn state(slots: Vec<SlotState>) -> State {
         let record =
             Arc::new(NodeRecord::new("a".to_owned(), Roles::ALL, 1, Duration::from_secs(1)));
-        let plan = Plan { slots, ..Plan::empty(0) };
+        let plan = SlotPlan { slots, ..SlotPlan::empty(0) };
         let revision = StoreRevision::new(1);
         State {
             nodes: [(id(1), Some(Arc::clone(&record))), (id(2), Some(record))].into(),

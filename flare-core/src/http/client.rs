@@ -47,8 +47,8 @@ pub(super) fn build(
     };
     builder.build().map_err(|error| {
         Error::new(ErrorKind::Internal, OPERATION)
-            .detail("the HTTP client cannot be set up")
-            .source(error.without_url())
+            .with_detail("the HTTP client cannot be set up")
+            .with_source(error.without_url())
     })
 }
 

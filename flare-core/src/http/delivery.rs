@@ -9,7 +9,7 @@ use reqwest::Client;
 
 use super::answer::Limits;
 use super::names::{Names, is_localhost};
-use super::request::{Prepared, TargetHost, prepare};
+use super::request::{PreparedRequest, TargetHost, prepare};
 use super::{Guard, HttpConfig, Resolver, answer, client, deadline, failure};
 use crate::error::Error;
 use crate::model::duration::format_duration;
@@ -60,7 +60,7 @@ impl HttpDelivery {
         if let Err(reason) = judge(&self.config.guard, &prepared.host, behind_proxy) {
             return DeliveryOutcome::failed(FailureKind::Refused, reason, false);
         }
-        let Prepared { request, target, .. } = prepared;
+        let PreparedRequest { request, target, .. } = prepared;
         let exchange = Box::pin(deadline::ending_at(deadline, self.client.execute(request)));
         // The exchange is polled first: when time runs out while connecting, it says so itself,
         // and only then is it certain that nothing was sent.

@@ -13,7 +13,7 @@ const MAX_MESSAGE: usize = 500;
 
 /// How far the attempt had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum FailureStage {
     /// The request could not be made.
     Building,
     /// There was no connection yet.
@@ -25,9 +25,9 @@ pub(super) enum Stage {
 /// The outcome of an attempt that ended in `error`.
 pub(super) fn outcome(error: reqwest::Error, target: &str) -> DeliveryOutcome {
     let stage = match (error.is_builder(), error.is_connect()) {
-        (true, _) => Stage::Building,
-        (_, true) => Stage::Connecting,
-        _ => Stage::Exchanging,
+        (true, _) => FailureStage::Building,
+        (_, true) => FailureStage::Connecting,
+        _ => FailureStage::Exchanging,
     };
     let error = error.without_url();
     let kind = kind(stage, &error);
@@ -37,11 +37,11 @@ pub(super) fn outcome(error: reqwest::Error, target: &str) -> DeliveryOutcome {
         _ => format!("{target}: {}", describe(&error)),
     };
     let message = cut(message);
-    DeliveryOutcome::failed(kind, message, stage == Stage::Exchanging)
+    DeliveryOutcome::failed(kind, message, stage == FailureStage::Exchanging)
 }
 
 /// What kind of failure `error` is at this stage.
-fn kind(stage: Stage, error: &(dyn StdError + 'static)) -> FailureKind {
+fn kind(stage: FailureStage, error: &(dyn StdError + 'static)) -> FailureKind {
     let by_cause = chain(error).find_map(|cause| {
         if cause.is::<Forbidden>() {
             Some(FailureKind::Refused)
@@ -56,11 +56,11 @@ fn kind(stage: Stage, error: &(dyn StdError + 'static)) -> FailureKind {
         }
     });
     let by_stage = || match stage {
-        Stage::Building => FailureKind::Unsendable,
+        FailureStage::Building => FailureKind::Unsendable,
         // Only a handshake can end early here; a TCP connection is there or not.
-        Stage::Connecting if ends_early(error) => FailureKind::Tls,
-        Stage::Connecting => FailureKind::Connect,
-        Stage::Exchanging => FailureKind::Broken,
+        FailureStage::Connecting if ends_early(error) => FailureKind::Tls,
+        FailureStage::Connecting => FailureKind::Connect,
+        FailureStage::Exchanging => FailureKind::Broken,
     };
     by_cause.unwrap_or_else(by_stage)
 }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn each_cause_has_its_kind() {
         use FailureKind::*;
-        use Stage::*;
+        use FailureStage::*;
         use io::ErrorKind as Io;
         let tls = || rustls::Error::General("bad".to_owned());
         let not_connected = NotConnected { timeout: None };

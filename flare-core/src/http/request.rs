@@ -10,7 +10,7 @@ use crate::model;
 use crate::port::DeliveryRequest;
 
 /// A request that can be sent, and where it goes.
-pub(super) struct Prepared {
+pub(super) struct PreparedRequest {
     pub(super) request: Request,
     /// Host and port, for messages: path and query may hold secrets.
     pub(super) target: String,
@@ -27,7 +27,7 @@ pub(super) enum TargetHost {
 }
 
 /// Builds the request. The refusal is one sentence without the URL's path or query.
-pub(super) fn prepare(given: DeliveryRequest) -> Result<Prepared, String> {
+pub(super) fn prepare(given: DeliveryRequest) -> Result<PreparedRequest, String> {
     let url = parse_url(&given.url)?;
     let host = url.host_str().ok_or("the URL has no host")?;
     let target = match url.port() {
@@ -42,7 +42,7 @@ pub(super) fn prepare(given: DeliveryRequest) -> Result<Prepared, String> {
     let mut request = Request::new(method(given.method)?, url);
     *request.headers_mut() = headers(&given)?;
     *request.body_mut() = Some(Body::from(given.body));
-    Ok(Prepared { request, target, host })
+    Ok(PreparedRequest { request, target, host })
 }
 
 fn method(method: model::Method) -> Result<Method, String> {

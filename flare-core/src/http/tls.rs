@@ -17,14 +17,15 @@ pub(super) fn settings(config: &HttpConfig) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| refuse("roots_pem", "TLS cannot be set up").source(error))?
+        .map_err(|error| refuse("roots_pem", "TLS cannot be set up").with_source(error))?
         .with_root_certificates(roots(config.roots_pem.as_deref())?);
     let mut settings = match &config.identity_pem {
         None => builder.with_no_client_auth(),
         Some(pem) => {
             let (chain, key) = identity(pem.expose_secret())?;
             builder.with_client_auth_cert(chain, key).map_err(|error| {
-                refuse("identity_pem", "certificate and key do not work together").source(error)
+                refuse("identity_pem", "certificate and key do not work together")
+                    .with_source(error)
             })?
         }
     };
@@ -40,7 +41,7 @@ fn roots(pem: Option<&str>) -> Result<RootCertStore, Error> {
     if let Some(pem) = pem {
         for certificate in certificates("roots_pem", pem)? {
             store.add(certificate).map_err(|error| {
-                refuse("roots_pem", "has a certificate that cannot be a root").source(error)
+                refuse("roots_pem", "has a certificate that cannot be a root").with_source(error)
             })?;
         }
     }

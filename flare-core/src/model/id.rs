@@ -105,10 +105,10 @@ pub struct FreshId(Uuid);
 /// assert!(first < second);
 /// ```
 pub struct IdSource {
-    state: Mutex<State>,
+    state: Mutex<IdState>,
 }
 
-struct State {
+struct IdState {
     random: fastrand::Rng,
     millis: u64,
     /// The 74 bits after the time, of which the upper are random and the lower count.
@@ -120,7 +120,7 @@ const TAIL_BITS: u32 = 74;
 impl IdSource {
     /// A source whose ids follow from `seed` alone.
     pub fn seeded(seed: u64) -> Self {
-        let state = State { random: fastrand::Rng::with_seed(seed), millis: 0, tail: 0 };
+        let state = IdState { random: fastrand::Rng::with_seed(seed), millis: 0, tail: 0 };
         Self { state: Mutex::new(state) }
     }
 

@@ -14,7 +14,7 @@ use super::Invalid;
 pub(super) const MAX_BYTES: usize = 2_048;
 
 /// The segments of a path: what its slashes stand between.
-pub(super) type Segments<'a> = std::str::Split<'a, char>;
+pub(super) type RawSegments<'a> = std::str::Split<'a, char>;
 
 /// The normal form of an absolute http(s) URL that has a host and a path, and nothing else.
 ///
@@ -100,7 +100,7 @@ pub(super) fn split(normal: &str) -> (&str, &str) {
 }
 
 /// The segments of a URL in normal form, still percent-encoded.
-pub(super) fn segments(normal: &str) -> Segments<'_> {
+pub(super) fn segments(normal: &str) -> RawSegments<'_> {
     let (_, path) = split(normal);
     path.strip_prefix('/').unwrap_or(path).split('/')
 }

@@ -25,11 +25,11 @@ use super::Invalid;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Placeholder(String),
 }
@@ -77,15 +77,15 @@ impl Template {
     /// The names of the placeholders in order, repeated as often as they occur.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Placeholder(name) => Some(name.as_str()),
-            Part::Literal(_) => None,
+            TemplatePart::Placeholder(name) => Some(name.as_str()),
+            TemplatePart::Literal(_) => None,
         })
     }
 
     /// The text before the first placeholder, and whether there is one.
     pub(crate) fn head(&self) -> (&str, bool) {
         let head = match self.parts.first() {
-            Some(Part::Literal(text)) => text,
+            Some(TemplatePart::Literal(text)) => text,
             _ => "",
         };
         (head, self.names().next().is_some())
@@ -94,8 +94,8 @@ impl Template {
     /// The literal texts between the placeholders, unescaped.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Literal(text) => Some(text.as_str()),
-            Part::Placeholder(_) => None,
+            TemplatePart::Literal(text) => Some(text.as_str()),
+            TemplatePart::Placeholder(_) => None,
         })
     }
 
@@ -108,8 +108,8 @@ impl Template {
         let mut out = String::with_capacity(self.text.len() + 16);
         for part in &self.parts {
             match part {
-                Part::Literal(text) => out.push_str(text),
-                Part::Placeholder(name) => match lookup(name) {
+                TemplatePart::Literal(text) => out.push_str(text),
+                TemplatePart::Placeholder(name) => match lookup(name) {
                     Some(value) => escape.push(&mut out, value),
                     None => return Err(MissingValue { name: name.clone() }),
                 },
@@ -121,8 +121,8 @@ impl Template {
     /// As [`render`](Self::render), with every value made from its name: nothing can be missing.
     pub(crate) fn render_names(&self, value: impl Fn(&str) -> String) -> String {
         let texts = self.parts.iter().map(|part| match part {
-            Part::Literal(text) => text.clone(),
-            Part::Placeholder(name) => value(name),
+            TemplatePart::Literal(text) => text.clone(),
+            TemplatePart::Placeholder(name) => value(name),
         });
         texts.collect()
     }
@@ -155,7 +155,7 @@ fn hex(nibble: u8) -> char {
     char::from(if nibble < 10 { b'0' + nibble } else { b'A' + nibble - 10 })
 }
 
-fn split(text: &str) -> Result<Vec<Part>, Invalid> {
+fn split(text: &str) -> Result<Vec<TemplatePart>, Invalid> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -171,9 +171,9 @@ fn split(text: &str) -> Result<Vec<Part>, Invalid> {
         } else if let Some(after) = from.strip_prefix('{') {
             let (name, after) = placeholder(after)?;
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Placeholder(name.to_owned()));
+            parts.push(TemplatePart::Placeholder(name.to_owned()));
             rest = after;
         } else {
             return Err(Invalid::new("", "has a } without a { before it; write }} for a brace"));
@@ -181,7 +181,7 @@ fn split(text: &str) -> Result<Vec<Part>, Invalid> {
     }
     literal.push_str(rest);
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
+        parts.push(TemplatePart::Literal(literal));
     }
     Ok(parts)
 }

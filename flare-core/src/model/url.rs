@@ -67,7 +67,7 @@ impl DocumentUrl {
         Bucket::of(&self.0)
     }
 
-    pub(super) fn raw_segments(&self) -> normal::Segments<'_> {
+    pub(super) fn raw_segments(&self) -> normal::RawSegments<'_> {
         normal::segments(&self.0)
     }
 }

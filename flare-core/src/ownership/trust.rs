@@ -52,11 +52,6 @@ impl Trust {
         !self.left(slot, clock).is_zero()
     }
 
-    /// How many slots there are.
-    pub(crate) fn slots(&self) -> usize {
-        self.0.slots.len()
-    }
-
     /// How long the node itself is certainly registered, and knows the newest plan. Once somebody has
     /// seen that it is not, it never is again.
     pub fn node_left(&self, clock: &dyn Clock) -> Duration {

@@ -31,14 +31,14 @@ pub(crate) struct Admission {
 
 /// A put that was admitted; given back when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct AdmissionTurn {
     /// How many were under way with it when it began.
     number: usize,
 }
 
 /// How a put ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum PutEnded {
     /// The store did all it was asked to.
     Stored,
     /// The store failed, or nobody waited for its answer any longer. That it was quick says nothing,
@@ -55,15 +55,15 @@ impl Admission {
     }
 
     /// A turn for one put, unless as many as may be are under way.
-    pub(crate) fn enter(&self) -> Option<Turn> {
+    pub(crate) fn enter(&self) -> Option<AdmissionTurn> {
         let limit = self.limit();
         let one_more = |count: usize| (count < limit).then_some(count + 1);
         let before = self.under_way.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        before.ok().map(|before| Turn { number: before + 1 })
+        before.ok().map(|before| AdmissionTurn { number: before + 1 })
     }
 
     /// Ends a turn that took so long.
-    pub(crate) fn leave(&self, turn: Turn, took: Duration, ended: Ended) {
+    pub(crate) fn leave(&self, turn: AdmissionTurn, took: Duration, ended: PutEnded) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         let now = |pace| pace_after(pace, turn.number, took, ended);
         // It always gives one, so it cannot fail.
@@ -84,12 +84,12 @@ fn limit(pace: u64, wait: Duration, most: usize) -> usize {
 
 /// What is known of the pace once a put has ended, which began as the `number`th under way: the
 /// store has answered so many since.
-fn pace_after(pace: u64, number: usize, took: Duration, ended: Ended) -> u64 {
+fn pace_after(pace: u64, number: usize, took: Duration, ended: PutEnded) -> u64 {
     let seen = nanos(took) / number.max(FEWEST) as u64;
     match ended {
-        Ended::Refused => pace,
-        Ended::Failed if seen <= pace => pace,
-        Ended::Failed | Ended::Stored => {
+        PutEnded::Refused => pace,
+        PutEnded::Failed if seen <= pace => pace,
+        PutEnded::Failed | PutEnded::Stored => {
             // Of a pace below a nanosecond a put more would be nothing.
             let kept = pace.saturating_sub(pace.div_ceil(MEMORY));
             kept.saturating_add(seen / MEMORY).max(1)
@@ -134,7 +134,7 @@ mod tests {
         /// When each of the store's hands is free.
         hands: Vec<Duration>,
         /// Puts under way: which turn, since when, and when it ends.
-        under_way: VecDeque<(Turn, Duration, Duration)>,
+        under_way: VecDeque<(AdmissionTurn, Duration, Duration)>,
     }
 
     impl World {
@@ -156,7 +156,7 @@ mod tests {
                 }
                 let (turn, begun, ends) = self.under_way.pop_front().unwrap();
                 self.now = self.now.max(ends);
-                self.admission.leave(turn, self.now - begun, Ended::Stored);
+                self.admission.leave(turn, self.now - begun, PutEnded::Stored);
                 took.push(self.now - begun);
             }
             took
@@ -168,8 +168,9 @@ mod tests {
         (1_usize..=64, each).prop_map(|(beside, each)| Store { beside, each })
     }
 
-    fn endings() -> impl Strategy<Value = (usize, u64, Ended)> {
-        let ended = prop_oneof![Just(Ended::Stored), Just(Ended::Failed), Just(Ended::Refused)];
+    fn endings() -> impl Strategy<Value = (usize, u64, PutEnded)> {
+        let ended =
+            prop_oneof![Just(PutEnded::Stored), Just(PutEnded::Failed), Just(PutEnded::Refused)];
         (0_usize..5_000, any::<u64>(), ended)
     }
 
@@ -183,7 +184,7 @@ mod tests {
             let admission = Admission::new(most, Duration::from_nanos(wait));
             for (number, took, ended) in endings {
                 admission.under_way.store(1, Ordering::Relaxed);
-                admission.leave(Turn { number }, Duration::from_nanos(took), ended);
+                admission.leave(AdmissionTurn { number }, Duration::from_nanos(took), ended);
                 prop_assert!((FEWEST.min(most)..=most).contains(&admission.limit()));
             }
         }
@@ -245,7 +246,7 @@ mod tests {
         let mut world = World::new(MOST);
         world.put(quick, 8, 1_000);
         let turn = world.admission.enter().unwrap();
-        world.admission.leave(turn, Duration::from_secs(2), Ended::Stored);
+        world.admission.leave(turn, Duration::from_secs(2), PutEnded::Stored);
         assert!(world.admission.limit() >= 150, "{}", world.admission.limit());
         world.put(quick, 8, 300);
         assert!(world.admission.limit() >= MOST / 2, "{}", world.admission.limit());
@@ -259,18 +260,18 @@ mod tests {
             admission.leave(turn, took, ended);
             admission.limit()
         };
-        assert_eq!(end(Duration::ZERO, Ended::Failed), AT_FIRST);
-        assert_eq!(end(Duration::ZERO, Ended::Refused), AT_FIRST);
-        assert_eq!(end(Duration::from_secs(60), Ended::Refused), AT_FIRST);
-        assert!(end(Duration::from_secs(2), Ended::Failed) < AT_FIRST);
+        assert_eq!(end(Duration::ZERO, PutEnded::Failed), AT_FIRST);
+        assert_eq!(end(Duration::ZERO, PutEnded::Refused), AT_FIRST);
+        assert_eq!(end(Duration::from_secs(60), PutEnded::Refused), AT_FIRST);
+        assert!(end(Duration::from_secs(2), PutEnded::Failed) < AT_FIRST);
     }
 
     #[test]
     fn no_more_are_admitted_than_may_be_and_each_that_ends_makes_room() {
         let admission = Admission::new(3, WAIT);
-        let turns: Vec<Turn> = std::iter::from_fn(|| admission.enter()).collect();
+        let turns: Vec<AdmissionTurn> = std::iter::from_fn(|| admission.enter()).collect();
         assert_eq!(turns.len(), 3);
-        admission.leave(turns[0], Duration::ZERO, Ended::Refused);
+        admission.leave(turns[0], Duration::ZERO, PutEnded::Refused);
         assert!(admission.enter().is_some() && admission.enter().is_none());
     }
 
@@ -278,7 +279,7 @@ mod tests {
     fn a_wait_without_end_admits_as_many_as_there_may_ever_be() {
         let admission = Admission::new(MOST, Duration::MAX);
         let turn = admission.enter().unwrap();
-        admission.leave(turn, Duration::from_secs(3_600), Ended::Stored);
+        admission.leave(turn, Duration::from_secs(3_600), PutEnded::Stored);
         assert_eq!(admission.limit(), MOST);
     }
 }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the deletion of a resource ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum ResourceClosed {
     /// It is deleted: its endpoint is free, and it refuses documents.
     Deleted,
     /// It stays: so many subscriptions exist.
@@ -25,7 +25,7 @@ pub(crate) enum Closed {
 }
 
 /// Deletes a resource that was read as active or deleting.
-pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Closed> {
+pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<ResourceClosed> {
     let due = context.time().await? + PATIENCE;
     let ask = || jobs::ask(context, JobKind::RemoveResource, resource.id.to_string(), due);
     // Before the mark: should we die, the job concludes what we began.
@@ -33,7 +33,7 @@ pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Clos
     if resource.state == ResourceState::Active {
         let (from, to) = (ResourceState::Active, ResourceState::Deleting);
         if !context.repository.move_resource(resource.id, from, to).await? {
-            return Ok(Closed::Elsewhere);
+            return Ok(ResourceClosed::Elsewhere);
         }
     }
     if !fresh {
@@ -44,7 +44,7 @@ pub(crate) async fn close(context: &Context, resource: &Resource) -> Result<Clos
 }
 
 /// Deletes a resource that cannot be read, and so may be active or deleting.
-pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Result<Closed> {
+pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Result<ResourceClosed> {
     let due = context.time().await? + PATIENCE;
     jobs::ask(context, JobKind::RemoveResource, id.to_string(), due).await?;
     let (from, to) = (ResourceState::Active, ResourceState::Deleting);
@@ -54,12 +54,12 @@ pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Resul
 }
 
 /// Concludes the deletion of a resource that is marked.
-pub(crate) async fn conclude(context: &Context, id: ResourceId) -> Result<Closed> {
+pub(crate) async fn conclude(context: &Context, id: ResourceId) -> Result<ResourceClosed> {
     let subscriptions = context.repository.list_subscriptions(id, Page::new(1, 0)).await?.total;
     let (to, closed) = match subscriptions {
-        0 => (ResourceState::Deleted, Closed::Deleted),
-        _ => (ResourceState::Active, Closed::InUse(subscriptions)),
+        0 => (ResourceState::Deleted, ResourceClosed::Deleted),
+        _ => (ResourceState::Active, ResourceClosed::InUse(subscriptions)),
     };
     let moved = context.repository.move_resource(id, ResourceState::Deleting, to).await?;
-    Ok(if moved { closed } else { Closed::Elsewhere })
+    Ok(if moved { closed } else { ResourceClosed::Elsewhere })
 }

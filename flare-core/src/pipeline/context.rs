@@ -67,8 +67,8 @@ impl Context {
         settings: Settings,
         seed: u64,
     ) -> Self {
-        let ids = IdSource::seeded(seed);
-        let node = ids.next(clock.now()).into();
+        // Apart from the others, which go by the store's time and only ever count up.
+        let node = IdSource::seeded(!seed).next(clock.now()).into();
         let slots = settings.slots.unwrap_or_else(|| queue.facts().slots).max(1);
         Self {
             repository,
@@ -81,7 +81,7 @@ impl Context {
             drain_limit: Arc::new(DrainLimit::new(settings.drain_limit)),
             settings,
             events: Events::new(),
-            ids,
+            ids: IdSource::seeded(seed),
             node,
             started: clock.monotonic(),
             progress: Progress::default(),

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tracing::{Instrument, Span, debug_span, warn};
 
 use super::context::Context;
-use super::load::Load;
+use super::load::TaskLoad;
 use super::outstanding::Outstanding;
 use super::partition::partition;
 use super::progress::Pulse;
@@ -71,7 +71,12 @@ impl Stage {
         )
     }
 
-    async fn work(self, turn: &Turn<'_>, known: &mut Outstanding, load: &mut Load) -> Result<()> {
+    async fn work(
+        self,
+        turn: &Turn<'_>,
+        known: &mut Outstanding,
+        load: &mut TaskLoad,
+    ) -> Result<()> {
         match self {
             Self::Spread => spread_load(turn, known, load).await,
             Self::Partition => {
@@ -91,11 +96,11 @@ pub(crate) fn start(context: &Arc<Context>, stage: Stage, loops: &mut JoinSet<()
     for _ in 0..=context.settings.workers.max(1) {
         let pulse = context.pulse(stage.name());
         let (source, floor) = (source.clone(), Arc::clone(&floor));
-        loops.spawn(Worker { stage, source, floor, pulse, stop: stop.clone() }.run());
+        loops.spawn(StageWorker { stage, source, floor, pulse, stop: stop.clone() }.run());
     }
 }
 
-struct Worker {
+struct StageWorker {
     stage: Stage,
     source: Source,
     floor: Arc<Floor>,
@@ -110,12 +115,12 @@ type Message = (Task, Receipt, u32);
 type ByResource = BTreeMap<ResourceId, Vec<Message>>;
 
 /// Messages of one resource, and what came of them.
-struct Worked {
+struct WorkDone {
     messages: Vec<(Receipt, u32)>,
     outcome: Result<()>,
 }
 
-impl Worker {
+impl StageWorker {
     /// Works on tasks until told to stop. One worker at a time waits for messages; the others wait
     /// for it to have something to do. So an idle queue costs one request in as long as a request may
     /// wait.
@@ -222,7 +227,7 @@ impl Worker {
             Err(error) => {
                 let messages = groups.into_values().flatten();
                 let messages = messages.map(|(_, receipt, attempt)| (receipt, attempt)).collect();
-                settled.extend(self.settlements(Worked { messages, outcome: Err(error) }));
+                settled.extend(self.settlements(WorkDone { messages, outcome: Err(error) }));
                 return self.source.settle(settled).await;
             }
         };
@@ -249,7 +254,7 @@ impl Worker {
         mut settled: Vec<(Receipt, Settlement)>,
         mut begun: Begun<'_>,
     ) {
-        let mut working: FuturesUnordered<BoxFuture<'_, (ResourceId, Worked)>> =
+        let mut working: FuturesUnordered<BoxFuture<'_, (ResourceId, WorkDone)>> =
             FuturesUnordered::new();
         for (resource, messages) in groups {
             let named = move |worked| (resource, worked);
@@ -295,7 +300,7 @@ impl Worker {
         resource: ResourceId,
         mut known: Outstanding,
         messages: Vec<Message>,
-    ) -> Worked {
+    ) -> WorkDone {
         let context = self.source.context();
         let (mut load, messages) = loaded(resource, messages);
         let span = self.stage.span(messages.len());
@@ -313,12 +318,12 @@ impl Worker {
         };
         let receipts = messages.iter().map(|(receipt, _)| receipt).collect();
         let outcome = self.source.keeping(receipts, work.instrument(span)).await;
-        Worked { messages, outcome }
+        WorkDone { messages, outcome }
     }
 
     /// Gives tasks back for which there is nobody now: as new messages, which are fewer and know of no
     /// failed attempt. What did fail before keeps its message, and its count.
-    async fn give_back(&self, resource: ResourceId, messages: Vec<Message>) -> Worked {
+    async fn give_back(&self, resource: ResourceId, messages: Vec<Message>) -> WorkDone {
         let (fresh, failed): (Vec<Message>, Vec<Message>) =
             messages.into_iter().partition(|(.., attempt)| *attempt <= 1);
         let (load, messages) = loaded(resource, fresh);
@@ -328,10 +333,10 @@ impl Worker {
         let outcome = self.send_back(load, after).await;
         let wait = failed.into_iter().map(|(_, receipt, _)| (receipt, Settlement::Retry { after }));
         self.source.settle(wait.collect()).await;
-        Worked { messages, outcome }
+        WorkDone { messages, outcome }
     }
 
-    async fn send_back(&self, load: Load, after: Duration) -> Result<()> {
+    async fn send_back(&self, load: TaskLoad, after: Duration) -> Result<()> {
         let tasks = load.into_tasks().into_iter();
         let messages: Result<Vec<Outgoing>> =
             tasks.map(|task| Ok(Outgoing::new(task.encode()?).delay(after))).collect();
@@ -352,17 +357,19 @@ impl Worker {
                     context.tasks_lost.notify_one();
                     settled.push((receipt, Settlement::Done));
                 }
-                Ok(task) => match Load::resource_of(&task).filter(|_| self.stage.accepts(&task)) {
-                    Some(resource) => {
-                        groups.entry(resource).or_default().push((task, receipt, attempt));
+                Ok(task) => {
+                    match TaskLoad::resource_of(&task).filter(|_| self.stage.accepts(&task)) {
+                        Some(resource) => {
+                            groups.entry(resource).or_default().push((task, receipt, attempt));
+                        }
+                        None => {
+                            let misplaced = Error::new(ErrorKind::Internal, self.stage.name());
+                            let outcome = Err(misplaced.with_detail("another stage's task"));
+                            let worked = WorkDone { messages: vec![(receipt, attempt)], outcome };
+                            settled.extend(self.settlements(worked));
+                        }
                     }
-                    None => {
-                        let misplaced = Error::new(ErrorKind::Internal, self.stage.name());
-                        let outcome = Err(misplaced.detail("another stage's task"));
-                        let worked = Worked { messages: vec![(receipt, attempt)], outcome };
-                        settled.extend(self.settlements(worked));
-                    }
-                },
+                }
                 Err(error) => {
                     // Nobody will ever understand it, and the stores still know what it was about.
                     warn!(%queue, error = %chain(&error), "dropped a message that is no task");
@@ -373,7 +380,7 @@ impl Worker {
         (groups, settled)
     }
 
-    fn settlements(&self, worked: Worked) -> Vec<(Receipt, Settlement)> {
+    fn settlements(&self, worked: WorkDone) -> Vec<(Receipt, Settlement)> {
         let (context, queue) = (self.source.context(), self.stage.queue());
         let settlement = |(receipt, attempt): (Receipt, u32)| match &worked.outcome {
             Ok(()) => (receipt, Settlement::Done),
@@ -400,8 +407,8 @@ fn owes(known: Option<&Outstanding>, task: &Task) -> bool {
 }
 
 /// What messages of one resource have to do together.
-fn loaded(resource: ResourceId, messages: Vec<Message>) -> (Load, Vec<(Receipt, u32)>) {
-    let mut load = Load::new(resource);
+fn loaded(resource: ResourceId, messages: Vec<Message>) -> (TaskLoad, Vec<(Receipt, u32)>) {
+    let mut load = TaskLoad::new(resource);
     let mut receipts = Vec::with_capacity(messages.len());
     for (task, receipt, attempt) in messages {
         load.add(task);

@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How a client is, as its answers tell, and what is counted of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Health(LaneState);
+pub(crate) struct ClientHealth(LaneState);
 
 /// What kind of answer it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Sign {
     Unhappy,
 }
 
-impl Health {
+impl ClientHealth {
     /// Goes on from what was stored. What was wrong before the last resumption counts no more:
     /// somebody says that it is mended.
     pub(crate) fn recall(state: LaneState, resumed_at: Option<Timestamp>) -> Self {
@@ -136,12 +136,12 @@ mod tests {
         Timestamp::from_unix_seconds(seconds)
     }
 
-    fn healthy() -> Health {
+    fn healthy() -> ClientHealth {
         let lane = LaneId::new(SubscriptionId::from_bytes([1; 16]), 0);
-        Health::recall(LaneState::new(lane), None)
+        ClientHealth::recall(LaneState::new(lane), None)
     }
 
-    fn down(failures: u32) -> Health {
+    fn down(failures: u32) -> ClientHealth {
         let mut health = healthy();
         for n in 0..failures {
             health.note(Sign::Down, true, Some("reset"), at(i64::from(n)));
@@ -203,8 +203,8 @@ mod tests {
         let mut health = down(7);
         let stored = health.stored_at(at(50), 3, "node");
         assert_eq!((stored.in_flight, stored.node.as_deref()), (3, Some("node")));
-        assert!(Health::recall(stored.clone(), Some(at(49))).is_probing());
-        let resumed = Health::recall(stored, Some(at(50)));
+        assert!(ClientHealth::recall(stored.clone(), Some(at(49))).is_probing());
+        let resumed = ClientHealth::recall(stored, Some(at(50)));
         assert!(!resumed.is_probing());
         assert_eq!((resumed.failing_since(), resumed.state().failed), (None, 7));
     }

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tracing::warn;
 
-use super::admission::{Admission, Ended, Turn};
+use super::admission::{Admission, AdmissionTurn, PutEnded};
 use super::batch::batches;
 use super::context::Context;
 use super::meter;
-use super::moves::{self, OverlappingDelete, Written};
+use super::moves::{self, MoveWritten, OverlappingDelete};
 use super::stage::chain;
 use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,12 +29,12 @@ use crate::port::{DocumentWrite, Outgoing, QueueName, WriteOutcome};
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) url: String,
-    pub(crate) operation: Wish,
+    pub(crate) operation: PutWish,
     pub(crate) trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Wish {
+pub(crate) enum PutWish {
     Put(Bytes),
     /// The revision as clients see it, if the origin names one.
     Delete(Option<String>),
@@ -80,8 +80,8 @@ impl Ingest {
         let mut deletes = Vec::new();
         for prepared in self.prepare(operation, changes).await {
             match prepared {
-                Ok(Prepared::Write(write)) => writes.push((answers.len(), write)),
-                Ok(Prepared::Delete(delete)) => deletes.push((answers.len(), delete)),
+                Ok(PreparedPut::Write(write)) => writes.push((answers.len(), write)),
+                Ok(PreparedPut::Delete(delete)) => deletes.push((answers.len(), delete)),
                 Err(error) => {
                     if error.is_temporary() {
                         admitted.failed();
@@ -136,7 +136,7 @@ impl Ingest {
     fn enter(&self) -> Option<Admitted<'_>> {
         let turn = self.admission.enter()?;
         let begun = self.context.clock.monotonic();
-        Some(Admitted { ingest: self, turn, begun, ended: Ended::Refused, is_done: false })
+        Some(Admitted { ingest: self, turn, begun, ended: PutEnded::Refused, is_done: false })
     }
 
     async fn wait_in_line(&self) -> Option<Admitted<'_>> {
@@ -161,7 +161,7 @@ impl Ingest {
 
     fn busy(&self, operation: &'static str) -> Error {
         let (limit, settings) = (self.admission.limit(), &self.context.settings);
-        Error::new(ErrorKind::Busy, operation).detail(format!(
+        Error::new(ErrorKind::Busy, operation).with_detail(format!(
             "{limit} puts are under way, which is what the store answers within {:?} (ingest_limit \
              is {})",
             settings.ingest_wait, settings.ingest_limit
@@ -178,7 +178,7 @@ impl Ingest {
         let (mut written, mut writes) = (Vec::new(), Vec::with_capacity(batch.len()));
         for (place, IngestWrite { write, unfinished }) in batch {
             places.push(place);
-            written.push(Written::new(&write, unfinished));
+            written.push(MoveWritten::new(&write, unfinished));
             writes.push(write);
         }
         let outcomes = self.context.repository.write_documents(writes).await;
@@ -192,7 +192,7 @@ impl Ingest {
         &self,
         operation: &'static str,
         changes: Vec<Change>,
-    ) -> Vec<Result<Prepared>> {
+    ) -> Vec<Result<PreparedPut>> {
         let parse = |change: &Change| DocumentUrl::parse(&change.url);
         let urls: Vec<_> = changes.iter().map(parse).collect();
         let matched = match_all(&self.context, urls.iter().flatten().cloned()).await;
@@ -205,10 +205,10 @@ impl Ingest {
                 let resources = matched.next().unwrap_or_else(|| Err(unanswered(operation)))?;
                 let best = resources.first().ok_or_else(|| no_resource(operation, &url))?;
                 match change.operation {
-                    Wish::Delete(shown) if resources.len() > 1 => {
+                    PutWish::Delete(shown) if resources.len() > 1 => {
                         let trace = change.trace;
                         let delete = OverlappingDelete { url, resources, shown, trace };
-                        Ok(Prepared::Delete(delete))
+                        Ok(PreparedPut::Delete(delete))
                     }
                     _ => {
                         let write = to_write(change, url.clone(), best)
@@ -216,7 +216,7 @@ impl Ingest {
                         if resources.len() > 1 {
                             overlapping.push((prepared.len(), (url, resources)));
                         }
-                        Ok(Prepared::Write(IngestWrite { write, unfinished: None }))
+                        Ok(PreparedPut::Write(IngestWrite { write, unfinished: None }))
                     }
                 }
             }));
@@ -230,7 +230,7 @@ impl Ingest {
     async fn note_moves(
         &self,
         puts: Vec<(usize, (DocumentUrl, Vec<Resource>))>,
-        prepared: &mut [Result<Prepared>],
+        prepared: &mut [Result<PreparedPut>],
     ) {
         if puts.is_empty() {
             return;
@@ -240,7 +240,7 @@ impl Ingest {
             Ok(overlaps) => {
                 for (place, overlap) in places.into_iter().zip(overlaps) {
                     match (overlap, &mut prepared[place]) {
-                        (Ok(overlap), Ok(Prepared::Write(put))) => {
+                        (Ok(overlap), Ok(PreparedPut::Write(put))) => {
                             put.write.moved_from = overlap.moves_from();
                             put.unfinished = overlap.unfinished();
                         }
@@ -257,7 +257,7 @@ impl Ingest {
 }
 
 /// What is to be done for one change.
-enum Prepared {
+enum PreparedPut {
     Write(IngestWrite),
     /// Where it takes effect is looked up when it does.
     Delete(OverlappingDelete),
@@ -273,17 +273,17 @@ struct IngestWrite {
 #[derive(Debug)]
 struct Admitted<'a> {
     ingest: &'a Ingest,
-    turn: Turn,
+    turn: AdmissionTurn,
     begun: Duration,
-    ended: Ended,
+    ended: PutEnded,
     is_done: bool,
 }
 
 impl Admitted<'_> {
     /// From here on it says something about the store.
     fn begins_to_write(&mut self) {
-        if self.ended == Ended::Refused {
-            self.ended = Ended::Stored;
+        if self.ended == PutEnded::Refused {
+            self.ended = PutEnded::Stored;
         }
     }
 
@@ -294,7 +294,7 @@ impl Admitted<'_> {
     }
 
     fn failed(&mut self) {
-        self.ended = Ended::Failed;
+        self.ended = PutEnded::Failed;
     }
 
     fn done(mut self) {
@@ -305,7 +305,7 @@ impl Admitted<'_> {
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         let took = self.ingest.context.clock.monotonic().saturating_sub(self.begun);
-        let ended = if self.is_done { self.ended } else { Ended::Failed };
+        let ended = if self.is_done { self.ended } else { PutEnded::Failed };
         self.ingest.admission.leave(self.turn, took, ended);
         self.ingest.freed.notify_one();
     }
@@ -336,11 +336,11 @@ fn to_write(
 ) -> std::result::Result<DocumentWrite, Invalid> {
     let key = DocumentKey::new(resource.id, url);
     let write = match change.operation {
-        Wish::Put(body) => {
+        PutWish::Put(body) => {
             let (revision, content) = Content::parse(&resource.change, body)?;
             DocumentWrite::put(key, revision, content)
         }
-        Wish::Delete(shown) => {
+        PutWish::Delete(shown) => {
             let revision = shown.map(|shown| read_revision(&resource.change, &shown));
             DocumentWrite::delete(key, revision.transpose()?)
         }
@@ -349,7 +349,7 @@ fn to_write(
 }
 
 pub(super) fn unanswered(operation: &'static str) -> Error {
-    Error::new(ErrorKind::Internal, operation).detail("no answer came")
+    Error::new(ErrorKind::Internal, operation).with_detail("no answer came")
 }
 
 pub(super) fn read_revision(
@@ -389,7 +389,7 @@ async fn match_all(
 
 fn no_resource(operation: &'static str, url: &DocumentUrl) -> Error {
     let detail = format!("{url} matches the endpoint of no resource");
-    Error::new(ErrorKind::NotFound, operation).field("url").detail(detail)
+    Error::new(ErrorKind::NotFound, operation).with_field("url").with_detail(detail)
 }
 
 /// A document, and the version the next stage is to spread.

@@ -56,12 +56,12 @@ pub(crate) struct Judgement {
     /// What the answer says about the client itself.
     pub(crate) sign: Sign,
     /// What the client asks of Flare beside.
-    pub(crate) wish: Option<Wish>,
+    pub(crate) wish: Option<ClientWish>,
 }
 
 /// What a client asks for with its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ClientWish {
     /// To be left alone until then.
     Hold(Timestamp),
     /// Not to be told anything any more.
@@ -98,7 +98,7 @@ pub(crate) fn judge(
         let effect = RowEffect::Settle { version, present };
         return Judgement { verdict, effect, error: None, attempts: 0, sign, wish };
     }
-    let counts = circumstances.counts && wish != Some(Wish::Leave);
+    let counts = circumstances.counts && wish != Some(ClientWish::Leave);
     let (attempts, effect) = if counts {
         count(attempt, present, wish, outcome, error.as_deref(), options, circumstances)
     } else {
@@ -112,7 +112,7 @@ fn read(
     outcome: &DeliveryOutcome,
     options: &DeliveryOptions,
     circumstances: &Circumstances,
-) -> (Verdict, Sign, Option<Wish>, Option<String>) {
+) -> (Verdict, Sign, Option<ClientWish>, Option<String>) {
     match &outcome.reply {
         Reply::Answered { status, .. } if options.success().contains(*status) => {
             (Verdict::Success, Sign::Accepted, None, None)
@@ -123,8 +123,8 @@ fn read(
         Reply::Answered { status, excerpt, retry_after } => {
             let sign = if *status >= 500 { Sign::Down } else { Sign::Unhappy };
             let wish = match (status, retry_after) {
-                (410, _) => Some(Wish::Leave),
-                (429 | 503, Some(after)) => hold(*after, circumstances).map(Wish::Hold),
+                (410, _) => Some(ClientWish::Leave),
+                (429 | 503, Some(after)) => hold(*after, circumstances).map(ClientWish::Hold),
                 _ => None,
             };
             (Verdict::Failure, sign, wish, Some(answered(*status, excerpt)))
@@ -155,7 +155,7 @@ fn hold(after: RetryAfter, circumstances: &Circumstances) -> Option<Timestamp> {
 fn count(
     attempt: &Attempt,
     present: Present,
-    wish: Option<Wish>,
+    wish: Option<ClientWish>,
     outcome: &DeliveryOutcome,
     error: Option<&str>,
     options: &DeliveryOptions,
@@ -169,7 +169,7 @@ fn count(
     let first_failure = row.first_failure.filter(|_| again).unwrap_or(now);
     // Whoever asked to be left alone is; nothing expires meanwhile.
     let held = match wish {
-        Some(Wish::Hold(until)) => Some(until),
+        Some(ClientWish::Hold(until)) => Some(until),
         _ => None,
     };
     let expires = circumstances.ttl.filter(|_| held.is_none()).map(|ttl| {

@@ -159,7 +159,7 @@ fn again(attempts: u32, first_failure: i64) -> Attempt {
 #[test]
 fn a_client_that_is_gone_uses_up_no_attempt() {
     let judgement = judged(&again(3, 990), DeliveryOutcome::answered(410), 3);
-    assert_eq!((judgement.wish, judgement.attempts), (Some(Wish::Leave), 3));
+    assert_eq!((judgement.wish, judgement.attempts), (Some(ClientWish::Leave), 3));
     let RowEffect::Retry { attempts, due, .. } = judgement.effect else { panic!() };
     assert_eq!((attempts, due), (3, Timestamp::EPOCH), "as due as it was");
 }
@@ -177,7 +177,11 @@ fn retry_after_holds_and_never_beyond_the_limit() {
         (500, RetryAfter::Delay(Duration::from_secs(30)), None),
     ] {
         let judgement = judged(&again(1, 990), asking(status, after), 9);
-        assert_eq!(judgement.wish, hold.map(|at| Wish::Hold(second(at))), "{status} {after:?}");
+        assert_eq!(
+            judgement.wish,
+            hold.map(|at| ClientWish::Hold(second(at))),
+            "{status} {after:?}"
+        );
         let RowEffect::Retry { due, .. } = judgement.effect else { panic!() };
         let expected = hold.unwrap_or(0).max(1_010);
         assert_eq!(due, second(expected), "{status} {after:?}: never before the policy");

@@ -11,12 +11,12 @@ pub(super) type Documents = BTreeMap<DocumentUrl, Version>;
 
 /// What tasks have to do for one resource: by partition, or for partitions that are yet to be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Load {
+pub(super) struct TaskLoad {
     pub(super) resource: ResourceId,
     parts: BTreeMap<Option<PartitionId>, Documents>,
 }
 
-impl Load {
+impl TaskLoad {
     pub(super) fn new(resource: ResourceId) -> Self {
         Self { resource, parts: BTreeMap::new() }
     }
@@ -170,7 +170,7 @@ mod tests {
                 0..20,
             ),
         ) {
-            let mut load = Load::new(resource());
+            let mut load = TaskLoad::new(resource());
             let mut expected: BTreeMap<(Option<u32>, DocumentUrl), Version> = BTreeMap::new();
             for (partition, documents) in tasks {
                 let documents: Vec<_> =
@@ -187,7 +187,7 @@ mod tests {
             prop_assert_eq!(load.len(), expected.len());
             let mut counts = BTreeMap::<Option<u32>, (usize, usize)>::new();
             for task in load.into_tasks() {
-                prop_assert_eq!(Load::resource_of(&task), Some(resource()));
+                prop_assert_eq!(TaskLoad::resource_of(&task), Some(resource()));
                 let (partition, documents) = match task {
                     Task::Partition { documents, .. } => (None, documents),
                     Task::Spread { partition, documents, .. } => (Some(partition.get()), documents),
@@ -233,7 +233,7 @@ mod tests {
         fn what_is_split_off_is_all_that_is_not_wanted(
             parts in prop::collection::btree_map(0..4_u32, 1..10_u8, 0..4), modulus in 1..5_u8,
         ) {
-            let mut load = Load::new(resource());
+            let mut load = TaskLoad::new(resource());
             for (partition, count) in &parts {
                 let documents = (0..*count).map(|number| document(number, 1)).collect();
                 let partition = PartitionId::new(*partition);

@@ -43,7 +43,7 @@ pub(crate) async fn finish(context: &Context, moves: Vec<Move>) -> Vec<Result<Op
 
 /// A write to the most specific resource, and what is known of the document's moves.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct MoveWritten {
     key: DocumentKey,
     /// Where this write says that the document came from.
     noted: Option<MovedFrom>,
@@ -52,7 +52,7 @@ pub(crate) struct Written {
     trace: Option<TraceContext>,
 }
 
-impl Written {
+impl MoveWritten {
     pub(crate) fn new(write: &DocumentWrite, unfinished: Option<MovedFrom>) -> Self {
         let DocumentWrite { key, trace, moved_from, .. } = write;
         Self { key: key.clone(), noted: *moved_from, unfinished, trace: trace.clone() }
@@ -70,7 +70,7 @@ impl Written {
 /// fails, so does its write, and the reconciler finishes what is noted.
 pub(crate) async fn conclude(
     context: &Context,
-    mut written: Vec<Written>,
+    mut written: Vec<MoveWritten>,
     mut outcomes: Vec<Result<WriteOutcome>>,
     changed: &mut Vec<Announced>,
 ) -> Vec<Result<WriteOutcome>> {
@@ -116,7 +116,7 @@ pub(crate) async fn conclude(
             Err(error) => outcomes[place] = Err(error),
         }
     }
-    let announced = |(it, outcome): (Written, &Result<WriteOutcome>)| {
+    let announced = |(it, outcome): (MoveWritten, &Result<WriteOutcome>)| {
         to_announce(it.key, outcome.as_ref().ok()?)
     };
     changed.extend(written.into_iter().zip(&outcomes).filter_map(announced));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tracing::{info, warn};
 
-use self::claim::Claim;
+use self::claim::ReconcileClaim;
 use self::patience::{Looks, Waiting};
 use super::context::Context;
 use super::ingest::announce;
@@ -31,7 +31,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 
 /// Why the reconciler looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum LookReason {
     /// This node starts: if no task waits anywhere, all that is undispatched is lost.
     Start,
     /// A queue was made again, so that whatever was in it is lost.
@@ -46,7 +46,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     let every = context.settings.reconcile_every;
     let pulse = context.pulse("reconcile");
     let mut reconciler = Reconciler::new(&context, &pulse);
-    let (mut wish, mut failures) = (Wish::Start, 0);
+    let (mut wish, mut failures) = (LookReason::Start, 0);
     loop {
         pulse.works();
         let round = tokio::select! {
@@ -60,7 +60,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
                 if found > 0 {
                     info!(found, "announced changes that were not spread yet");
                 }
-                (wish, failures) = (Wish::Regular, 0);
+                (wish, failures) = (LookReason::Regular, 0);
                 every
             }
             Err(error) => {
@@ -72,7 +72,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
         tokio::select! {
             biased;
             () = stop.requested() => break,
-            () = context.tasks_lost.notified() => wish = Wish::Lost,
+            () = context.tasks_lost.notified() => wish = LookReason::Lost,
             () = context.sleep(context.jittered(pause)) => {}
         }
     }
@@ -86,24 +86,24 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
 struct Reconciler<'a> {
     context: &'a Context,
     pulse: &'a Pulse,
-    claim: Claim<'a>,
+    claim: ReconcileClaim<'a>,
     looks: Looks,
 }
 
 impl<'a> Reconciler<'a> {
     fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
-        Self { context, pulse, claim: Claim::new(context), looks: Looks::default() }
+        Self { context, pulse, claim: ReconcileClaim::new(context), looks: Looks::default() }
     }
 
     /// Announces what was lost, if this node is the one that looks; tells how much that was.
-    async fn turn(&mut self, wish: Wish) -> Result<usize> {
+    async fn turn(&mut self, wish: LookReason) -> Result<usize> {
         let held = self.claim.keep().await?;
         if !held {
             let taken = match wish {
-                Wish::Regular => self.claim.take_if_free().await?,
+                LookReason::Regular => self.claim.take_if_free().await?,
                 // Another node may hold the claim and know nothing of it.
-                Wish::Lost => self.claim.take().await?,
-                Wish::Start => {
+                LookReason::Lost => self.claim.take().await?,
+                LookReason::Start => {
                     self.claim.take_if_free().await?
                         || (self.waiting().await?.is_nothing() && self.claim.take().await?)
                 }
@@ -113,7 +113,7 @@ impl<'a> Reconciler<'a> {
             }
             self.looks = Looks::since(self.context.now());
         }
-        self.look(wish == Wish::Lost).await
+        self.look(wish == LookReason::Lost).await
     }
 
     /// Announces what counts as lost, or everything.

@@ -21,7 +21,7 @@ const MANY: usize = 1_024;
 const VERY_MANY: usize = 65_536;
 
 /// What became of the last attempt at a queue, and when (of the monotonic clock) it ended.
-type Attempt = Option<(Duration, Result<Made>)>;
+type RestoreAttempt = Option<(Duration, Result<Made>)>;
 
 /// What became of a queue that was missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,18 +37,18 @@ pub(crate) enum Made {
 pub(crate) struct Restorer {
     /// Queues that were used: if one of them is missing, somebody took it away.
     seen: RwLock<HashSet<QueueName>>,
-    queues: Mutex<HashMap<QueueName, Arc<Restored>>>,
+    queues: Mutex<HashMap<QueueName, Arc<RestoredQueue>>>,
 }
 
 /// A queue that may vanish, and come back.
 #[derive(Debug, Default)]
-pub(crate) struct Restored {
+pub(crate) struct RestoredQueue {
     /// Whoever makes it holds the lock.
-    attempt: tokio::sync::Mutex<Attempt>,
+    attempt: tokio::sync::Mutex<RestoreAttempt>,
     made: Notify,
 }
 
-impl Restored {
+impl RestoredQueue {
     /// Waits until it is made again. Whoever waited for its messages waited where they do not come.
     pub(crate) async fn is_made(&self) {
         self.made.notified().await;
@@ -71,7 +71,7 @@ impl Restorer {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).contains(queue)
     }
 
-    pub(crate) fn of(&self, queue: &QueueName) -> Arc<Restored> {
+    pub(crate) fn of(&self, queue: &QueueName) -> Arc<RestoredQueue> {
         let mut queues = lock(&self.queues);
         if queues.len() >= MANY {
             queues.retain(|_, restored| Arc::strong_count(restored) > 1);
@@ -95,7 +95,7 @@ impl Context {
         made
     }
 
-    async fn make_again(&self, queue: &QueueName, restored: &Restored) -> Result<Made> {
+    async fn make_again(&self, queue: &QueueName, restored: &RestoredQueue) -> Result<Made> {
         let vanished = self.restorer.has_seen(queue);
         self.queue.create(queue).await?;
         // Whoever removes a subscription marks it, then looks for its queues; we look for the mark

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::batch::batches;
 use super::context::Context;
-use super::load::{Documents, Load, take_from};
+use super::load::{Documents, TaskLoad, take_from};
 use super::outstanding::Outstanding;
 use super::turn::Turn;
 use crate::error::Result;
@@ -22,7 +22,7 @@ const BATCHES: usize = 16;
 pub(super) async fn spread_load(
     turn: &Turn<'_>,
     known: &mut Outstanding,
-    load: &mut Load,
+    load: &mut TaskLoad,
 ) -> Result<()> {
     while !turn.is_over()
         && let Some((partition, mut documents)) = load.take_part(turn.any_of(load.parts()))

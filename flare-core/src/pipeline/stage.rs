@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use super::context::Context;
 use super::progress::Pulse;
-use super::restore::{Made, Restored};
+use super::restore::{Made, RestoredQueue};
 use super::stop::Stop;
 use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct Source {
     context: Arc<Context>,
     queue: QueueName,
-    restored: Arc<Restored>,
+    restored: Arc<RestoredQueue>,
     deaf: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -52,7 +52,7 @@ impl Source {
     where
         W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
     {
-        Worker { source: self, pulse, stop, work }.wait_for_tasks().await;
+        SourceWorker { source: self, pulse, stop, work }.wait_for_tasks().await;
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -152,14 +152,14 @@ impl Source {
     }
 }
 
-struct Worker<W> {
+struct SourceWorker<W> {
     source: Source,
     pulse: Pulse,
     stop: Stop,
     work: W,
 }
 
-impl<W> Worker<W>
+impl<W> SourceWorker<W>
 where
     W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
 {

@@ -3,7 +3,7 @@
 //! clock of this machine shows and whether the machine slept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -31,13 +31,16 @@ pub(crate) struct StoreClock {
     /// Store time less monotonic time, in nanoseconds. Before the store was asked it is what the wall
     /// clock showed.
     offset: AtomicI64,
+    /// Whether the store has answered at all.
+    answered: AtomicBool,
     known: watch::Sender<bool>,
 }
 
 impl StoreClock {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let guess = clock.now().unix_nanos().saturating_sub(nanos(clock.monotonic()));
-        Self { clock, offset: AtomicI64::new(guess), known: watch::Sender::new(false) }
+        let (offset, answered) = (AtomicI64::new(guess), AtomicBool::new(false));
+        Self { clock, offset, answered, known: watch::Sender::new(false) }
     }
 
     /// The store's time: never less than it is, as far as that is known, so that nothing that is due is
@@ -78,8 +81,8 @@ impl StoreClock {
     fn learn(&self, before: Duration, time: Timestamp, after: Duration) {
         let offset = |monotonic| time.unix_nanos().saturating_sub(nanos(monotonic));
         let (least, most) = (offset(after), offset(before));
-        let known = *self.known.borrow();
-        let next = |offset: i64| Some(if known { offset.clamp(least, most) } else { most });
+        let again = self.answered.swap(true, Ordering::AcqRel);
+        let next = |offset: i64| Some(if again { offset.clamp(least, most) } else { most });
         // Given a value, it always takes place.
         let _ = self.offset.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
@@ -162,7 +165,6 @@ mod tests {
     fn what_fits_to_an_answer_stays_and_a_store_whose_clock_moved_is_followed() {
         let time = StoreClock::new(Arc::new(At::second(100)));
         time.learn(seconds(99), at(5_000), seconds(100));
-        time.known.send_replace(true);
         let told = time.now();
         time.learn(seconds(50), at(4_960), seconds(100));
         assert_eq!(time.now(), told, "asked by a process that was frozen meanwhile");
@@ -181,13 +183,10 @@ mod tests {
         ) {
             const AHEAD: i64 = 1_000;
             let time = StoreClock::new(Arc::new(At::second(100)));
-            for (index, (sent, back)) in answers.iter().enumerate() {
+            for (sent, back) in &answers {
                 let asked = 50 - sent;
                 let answered = 50 + back;
                 time.learn(seconds(asked), at(50 + AHEAD), seconds(answered));
-                if index == 0 {
-                    time.known.send_replace(true);
-                }
             }
             let told = time.now() - at(100 + AHEAD);
             let quickest = answers.iter().map(|(sent, _)| *sent).min().unwrap();

@@ -79,9 +79,9 @@ struct Stamp {
 /// What any task may hold: read in one pass, which a tagged enum is not. Fields that are not known
 /// are left aside: a newer version that needs them read says so by its format.
 #[derive(Deserialize)]
-struct Opened {
+struct OpenedTask {
     v: u32,
-    task: Kind,
+    task: TaskKind,
     resource: Option<ResourceId>,
     partition: Option<PartitionId>,
     documents: Option<Vec<DocumentVersion>>,
@@ -91,7 +91,7 @@ struct Opened {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Kind {
+enum TaskKind {
     Partition,
     Spread,
     Wake,
@@ -99,22 +99,22 @@ enum Kind {
     Restored,
 }
 
-impl Opened {
+impl OpenedTask {
     fn into_task(self) -> Option<Task> {
         let Self { v: _, task, resource, partition, documents, lanes, subscription } = self;
         Some(match (task, resource, partition, documents, lanes, subscription) {
-            (Kind::Partition, Some(resource), _, Some(documents), _, _) => {
+            (TaskKind::Partition, Some(resource), _, Some(documents), _, _) => {
                 Task::Partition { resource, documents }
             }
-            (Kind::Spread, Some(resource), Some(partition), Some(documents), _, _) => {
+            (TaskKind::Spread, Some(resource), Some(partition), Some(documents), _, _) => {
                 Task::Spread { resource, partition, documents }
             }
-            (Kind::Wake, _, _, _, Some(lanes), _) => {
+            (TaskKind::Wake, _, _, _, Some(lanes), _) => {
                 let lanes = lanes.iter().map(|lane| lane.parse().ok()).collect::<Option<_>>()?;
                 Task::Wake { lanes }
             }
-            (Kind::Refresh, _, _, _, _, Some(subscription)) => Task::Refresh { subscription },
-            (Kind::Restored, ..) => Task::Restored,
+            (TaskKind::Refresh, _, _, _, _, Some(subscription)) => Task::Refresh { subscription },
+            (TaskKind::Restored, ..) => Task::Restored,
             _ => return None,
         })
     }
@@ -135,22 +135,23 @@ impl Task {
     pub fn encode(&self) -> Result<Bytes> {
         serde_json::to_vec(&Sealed { v: FORMAT, task: self })
             .map(Bytes::from)
-            .map_err(|source| Error::new(ErrorKind::Internal, "encode_task").source(source))
+            .map_err(|source| Error::new(ErrorKind::Internal, "encode_task").with_source(source))
     }
 
     /// Reads a task from its stored form.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const UNKNOWN: &str = "names no task this version knows";
-        let corrupt =
-            |detail: &'static str| Error::new(ErrorKind::Corrupt, "decode_task").detail(detail);
-        let opened = match serde_json::from_slice::<Opened>(bytes) {
+        let corrupt = |detail: &'static str| {
+            Error::new(ErrorKind::Corrupt, "decode_task").with_detail(detail)
+        };
+        let opened = match serde_json::from_slice::<OpenedTask>(bytes) {
             Ok(opened) if opened.v == FORMAT => opened,
             Ok(opened) => return Err(other_format(opened.v)),
             // What another version wrote is told apart from what nobody did.
             Err(source) => match serde_json::from_slice::<Stamp>(bytes) {
                 Ok(Stamp { v }) if v != FORMAT => return Err(other_format(v)),
-                Ok(_) => return Err(corrupt(UNKNOWN).source(source)),
-                Err(_) => return Err(corrupt("is no task of Flare's").source(source)),
+                Ok(_) => return Err(corrupt(UNKNOWN).with_source(source)),
+                Err(_) => return Err(corrupt("is no task of Flare's").with_source(source)),
             },
         };
         opened.into_task().ok_or_else(|| corrupt(UNKNOWN))
@@ -181,12 +182,12 @@ fn as_text<S: Serializer>(lanes: &[LaneId], serializer: S) -> std::result::Resul
 fn other_format(v: u32) -> Error {
     let detail = format!("is written in format {v}, this version reads {FORMAT}");
     if v < FORMAT {
-        return Error::new(ErrorKind::Corrupt, "decode_task").detail(detail);
+        return Error::new(ErrorKind::Corrupt, "decode_task").with_detail(detail);
     }
     let shown = format!("of format {v}");
     let name = RecordName::Unnamed { kind: RecordKind::Task, shown };
     let newer = Unreadable::new(name, WhyUnreadable::Newer { needs: v });
-    Error::of_record("decode_task", newer).detail(detail)
+    Error::of_record("decode_task", newer).with_detail(detail)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::context::Context;
-use super::load::Load;
+use super::load::TaskLoad;
 use super::progress::Pulse;
 use super::shares::Shares;
 use crate::model::{DocumentUrl, PartitionId, ResourceId, Version};
@@ -99,7 +99,7 @@ impl Floor {
 
     /// Makes documents this worker's alone on this node, and takes out those that another worker is
     /// at: a task that comes twice would have both write the same rows at the same time.
-    pub(super) fn claim(&self, load: &mut Load) -> (Claimed<'_>, Load) {
+    pub(super) fn claim(&self, load: &mut TaskLoad) -> (Claimed<'_>, TaskLoad) {
         let mut at_work = self.at_work();
         let known = at_work.entry(load.resource).or_default();
         let mut spots = Vec::with_capacity(load.len());

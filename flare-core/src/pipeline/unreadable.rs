@@ -134,7 +134,9 @@ impl Context {
             match read(keys.clone()).await {
                 Ok(found) if found.len() == asked => answers.extend(found.into_iter().map(Ok)),
                 Ok(_) => {
-                    return Err(Error::new(ErrorKind::Internal, "read").detail("no answer came"));
+                    return Err(
+                        Error::new(ErrorKind::Internal, "read").with_detail("no answer came")
+                    );
                 }
                 Err(error) if error.unreadable().is_none() => return Err(error),
                 Err(error) if asked <= 1 => {

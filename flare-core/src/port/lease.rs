@@ -31,6 +31,8 @@ use crate::error::Result;
 ///   other.
 /// - **L10** Deleting what is not there is no error and makes no revision.
 /// - **L11** A key is under a prefix if it begins with it, byte for byte.
+/// - **L12** `abandon` ends a lease as `revoke` does, at once, where the store is in the holder's process
+///   ([`LeaseFacts::in_process`]); any other store ignores it, as it would a death, and waits for its time.
 #[async_trait]
 pub trait Lease: fmt::Debug + Send + Sync + 'static {
     /// Starts a lease.
@@ -57,14 +59,11 @@ pub trait Lease: fmt::Debug + Send + Sync + 'static {
     /// Follows all changes under a prefix after `from`.
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent>;
 
-    /// The holder of a lease is gone without a word, as when its task was dropped. A store in the holder's
-    /// process knows by that that it is dead, and ends the lease; any other waits for its time.
-    fn abandon(&self, _lease: LeaseId) {}
+    /// The holder of a lease is gone without a word, as when its task was dropped.
+    fn abandon(&self, lease: LeaseId);
 
     /// What this backend can do; read once, honoured above the port.
-    fn facts(&self) -> LeaseFacts {
-        LeaseFacts::default()
-    }
+    fn facts(&self) -> LeaseFacts;
 }
 
 /// What a coordination backend can do.
@@ -242,19 +241,19 @@ pub struct KeyEvent {
     /// Which key.
     pub key: String,
     /// What happened to it.
-    pub kind: EventKind,
+    pub kind: KeyChange,
 }
 
 impl KeyEvent {
     /// A change of `key` at `revision`.
-    pub fn new(revision: StoreRevision, key: impl Into<String>, kind: EventKind) -> Self {
+    pub fn new(revision: StoreRevision, key: impl Into<String>, kind: KeyChange) -> Self {
         Self { revision, key: key.into(), kind }
     }
 }
 
 /// What happened to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EventKind {
+pub enum KeyChange {
     /// It was written and is now this.
     Written(Entry),
     /// It was deleted, or its lease ended.

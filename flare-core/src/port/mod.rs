@@ -29,7 +29,7 @@ mod upkeep;
 pub use clock::{Clock, SystemClock};
 pub use delivery::{Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter};
 pub use lease::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Snapshot,
+    Entry, Expect, KeyChange, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Snapshot,
     StoreRevision, Write, Written,
 };
 pub use page::{Listing, Page};

@@ -168,12 +168,16 @@ impl QueueFacts {
         if message.payload.len() > self.max_payload {
             let detail =
                 format!("{} bytes, at most {} fit", message.payload.len(), self.max_payload);
-            return Err(Error::new(ErrorKind::TooLarge, "send").field("payload").detail(detail));
+            return Err(Error::new(ErrorKind::TooLarge, "send")
+                .with_field("payload")
+                .with_detail(detail));
         }
         if message.delay > self.max_delay {
             let detail =
                 format!("{:?} is beyond the longest delay of {:?}", message.delay, self.max_delay);
-            return Err(Error::new(ErrorKind::Invalid, "send").field("delay").detail(detail));
+            return Err(Error::new(ErrorKind::Invalid, "send")
+                .with_field("delay")
+                .with_detail(detail));
         }
         Ok(())
     }
@@ -182,7 +186,9 @@ impl QueueFacts {
     pub fn check_batch(&self, operation: &'static str, len: usize) -> Result<()> {
         if len > self.max_batch {
             let detail = format!("{len} items, at most {} fit in a batch", self.max_batch);
-            return Err(Error::new(ErrorKind::Invalid, operation).field("batch").detail(detail));
+            return Err(Error::new(ErrorKind::Invalid, operation)
+                .with_field("batch")
+                .with_detail(detail));
         }
         Ok(())
     }

@@ -235,7 +235,10 @@ impl Step {
     /// What a backend answers that could not have planned this step (U6).
     pub fn refused(&self, backend: &'static str) -> Error {
         let detail = format!("{:?} is no step that could have been planned", self.id);
-        Error::new(ErrorKind::Invalid, "apply").backend(backend).field("step").detail(detail)
+        Error::new(ErrorKind::Invalid, "apply")
+            .with_backend(backend)
+            .with_field("step")
+            .with_detail(detail)
     }
 }
 

@@ -30,12 +30,12 @@ pub struct QueueUpkeep {
     backend: &'static str,
     queue: Arc<dyn Queue>,
     repository: Arc<dyn Repository>,
-    layout: Option<Layout>,
+    layout: Option<QueueLayout>,
 }
 
 /// Which queues the settings call for.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct QueueLayout {
     placement: Placement,
     slots: u32,
     /// Slots beside those whose queues may be there, each once a subscription has it.
@@ -64,7 +64,7 @@ impl QueueUpkeep {
     /// be those of the runtimes' settings.
     #[must_use]
     pub fn placed(mut self, placement: Placement, slots: u32) -> Self {
-        self.layout = Some(Layout { placement, slots, reserved: 0 });
+        self.layout = Some(QueueLayout { placement, slots, reserved: 0 });
         self
     }
 
@@ -96,7 +96,7 @@ impl QueueUpkeep {
     async fn needed(&self) -> Result<BTreeMap<QueueName, &'static str>> {
         let stages = [(QueueName::Partition, PARTITION), (QueueName::Spread, SPREAD)];
         let mut needed = BTreeMap::from(stages);
-        let Some(Layout { placement, slots, .. }) = self.layout else { return Ok(needed) };
+        let Some(QueueLayout { placement, slots, .. }) = self.layout else { return Ok(needed) };
         needed.extend((0..slots).map(|slot| (QueueName::Slot(slot), SLOT)));
         if placement == Placement::Isolated {
             let mut subscriptions = self.repository.scan_subscriptions(None);
@@ -124,7 +124,7 @@ impl QueueUpkeep {
         Ok(match (queue, self.layout) {
             (QueueName::Partition | QueueName::Spread, _) => Some(true),
             (QueueName::Slot(slot), Some(layout)) if *slot < layout.slots => Some(true),
-            (QueueName::Lane(lane), Some(Layout { placement: Placement::Isolated, .. })) => {
+            (QueueName::Lane(lane), Some(QueueLayout { placement: Placement::Isolated, .. })) => {
                 match self.repository.subscription(lane.subscription).await {
                     Ok(found) => {
                         Some(found.is_some_and(|found| lanes(&found).any(|its| its == *lane)))
@@ -182,12 +182,12 @@ impl QueueUpkeep {
     fn removal(&self, queue: &QueueName, lanes: Option<u16>) -> Option<Step> {
         let state = match (queue, self.layout) {
             (QueueName::Slot(_), Some(layout)) => {
-                State::Slots(layout.slots.saturating_add(layout.reserved))
+                QueueState::Slots(layout.slots.saturating_add(layout.reserved))
             }
-            (QueueName::Lane(_), Some(Layout { placement: Placement::Shared, .. })) => {
-                State::Shared
+            (QueueName::Lane(_), Some(QueueLayout { placement: Placement::Shared, .. })) => {
+                QueueState::Shared
             }
-            (QueueName::Lane(_), _) => State::Lanes(lanes),
+            (QueueName::Lane(_), _) => QueueState::Lanes(lanes),
             _ => return None,
         };
         state.removal(queue)
@@ -262,7 +262,7 @@ fn creation(queue: &QueueName, reason: &str) -> Step {
 
 /// What makes a queue nobody's.
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum QueueState {
     /// How many lanes its subscription has, if there is one.
     Lanes(Option<u16>),
     /// Lanes share the queues of their slots.
@@ -271,7 +271,7 @@ enum State {
     Slots(u32),
 }
 
-impl State {
+impl QueueState {
     /// The step that deletes the queue, if this is so.
     fn removal(self, queue: &QueueName) -> Option<Step> {
         let (reason, state) = match (self, queue) {
@@ -311,6 +311,6 @@ impl State {
 fn left_over_by(step: &Step) -> Option<QueueName> {
     let (queue, state) = step.id.strip_prefix("delete queue ")?.split_once(", from ")?;
     let queue: QueueName = queue.parse().ok()?;
-    let possible = State::parse(state)?.removal(&queue)?;
+    let possible = QueueState::parse(state)?.removal(&queue)?;
     (possible.id == step.id).then_some(queue)
 }

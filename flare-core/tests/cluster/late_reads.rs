@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::port::{
-    Clock, Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
-    Write, Written,
+    Clock, Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
+    StoreRevision, Write, Written,
 };
 use flare_testkit::ManualClock;
 
@@ -49,6 +49,14 @@ impl Lease for LateReads {
 
     async fn list(&self, prefix: &str) -> Result<Snapshot> {
         self.inner.list(prefix).await
+    }
+
+    fn abandon(&self, _: LeaseId) {
+        // Like a store elsewhere, it cannot know.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
     }
 
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {

@@ -205,7 +205,7 @@ async fn a_pinned_slot_moves_to_its_node() {
 async fn a_lost_store_of_leases_is_started_over_with_larger_epochs() {
     let mut world = cluster(&["a", "b"], 11).await;
     let before = world.view().await.plan.unwrap();
-    let newest = |plan: &flare_core::cluster::Plan| {
+    let newest = |plan: &flare_core::cluster::SlotPlan| {
         plan.slots.iter().filter_map(|slot| slot.worker()).map(|(_, it)| it.epoch).max()
     };
     // The plan is deleted under everybody's feet; that it comes back is all that is promised then.

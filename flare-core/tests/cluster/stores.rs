@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision, Write,
-    Written,
+    Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
+    Write, Written,
 };
 use futures::{StreamExt, stream};
 
@@ -73,6 +73,14 @@ impl Lease for Line {
 
     async fn list(&self, prefix: &str) -> Result<Snapshot> {
         self.call(&self.calls.reads, self.inner.list(prefix)).await
+    }
+
+    fn abandon(&self, _: LeaseId) {
+        // Like a store elsewhere, it cannot know.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
     }
 
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {

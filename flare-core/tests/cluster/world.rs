@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::cluster::{
-    ClusterHandle, ClusterMember, ClusterSettings, ClusterView, DrainLimit, Health, Plan,
+    ClusterHandle, ClusterMember, ClusterSettings, ClusterView, DrainLimit, Health, SlotPlan,
 };
 use flare_core::model::{Epoch, NodeId, Timestamp};
 use flare_core::port::{Clock, Lease};
@@ -240,7 +240,7 @@ impl World {
             }
         }
         let Some(entry) = self.memory.lease().get("cluster/plan").await.unwrap() else { return };
-        let plan = Plan::decode(&entry.value).unwrap();
+        let plan = SlotPlan::decode(&entry.value).unwrap();
         if plan.generation == self.generation {
             return;
         }

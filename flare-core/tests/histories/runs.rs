@@ -1,5 +1,5 @@
-//! Takes a history; gives it runtimes to start, drop and stop: stand-bys of each other, of which one
-//! works all lanes.
+//! Takes a history; gives it runtimes to start, drop and stop: nodes of one
+//! cluster.
 
 use std::sync::Arc;
 use std::time::Duration;

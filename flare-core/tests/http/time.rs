@@ -199,7 +199,7 @@ fn settings_without_sense_are_named() {
         (local().identity_pem("secret"), "identity_pem"),
     ] {
         let error = HttpDelivery::new(config, Arc::new(SystemClock::new())).unwrap_err();
-        assert_eq!(error.field_name(), Some(field), "{error}");
+        assert_eq!(error.field(), Some(field), "{error}");
         assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
     }
 }

@@ -221,7 +221,7 @@ async fn a_retention_of_nothing_is_refused() {
         let mut settings = Settings::default();
         spoil(&mut settings);
         let error = Flare::builder(MemoryBackend::new()).settings(settings).build().unwrap_err();
-        assert_eq!(error.field_name(), Some(field));
+        assert_eq!(error.field(), Some(field));
     }
 }
 

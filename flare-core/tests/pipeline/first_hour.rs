@@ -195,7 +195,7 @@ async fn a_client_that_is_mended_can_be_tried_now() {
 
     world.flare.pause(subscription.id).await.unwrap();
     let error = world.flare.retry_now(subscription.id).await.unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("status")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some("status")));
     assert!(error.to_string().contains("paused"), "{error}");
 }
 
@@ -234,7 +234,7 @@ async fn a_host_that_starts_again_finds_what_it_made() {
     ];
     for (new, field) in differing {
         let error = flare.ensure_resource(new).await.unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some(field)));
         assert_eq!(error.operation(), "ensure_resource");
         assert!(error.to_string().contains(&resource.id.to_string()), "{error}");
     }
@@ -249,7 +249,7 @@ async fn a_host_that_starts_again_finds_what_it_made() {
     ];
     for (spec, field) in differing {
         let error = flare.ensure_subscription(resource.id, spec).await.unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some(field)));
         assert!(error.to_string().contains(&made.id.to_string()), "{error}");
     }
 }
@@ -259,13 +259,10 @@ async fn a_conflict_names_what_the_caller_did_and_what_clashes() {
     let Host { flare, .. } = host(&MemoryBackend::new());
     let resource = flare.create_resource(notes()).await.unwrap();
     let error = flare.create_resource(notes()).await.unwrap_err();
-    assert_eq!((error.operation(), error.field_name()), ("create_resource", Some("endpoint")));
+    assert_eq!((error.operation(), error.field()), ("create_resource", Some("endpoint")));
     flare.create_subscription(resource.id, hook()).await.unwrap();
     let error = flare.create_subscription(resource.id, hook()).await.unwrap_err();
-    assert_eq!(
-        (error.operation(), error.field_name()),
-        ("create_subscription", Some("endpoint.url"))
-    );
+    assert_eq!((error.operation(), error.field()), ("create_subscription", Some("endpoint.url")));
     assert!(error.to_string().contains("http://client.example/{id} "), "{error}");
 }
 
@@ -331,7 +328,7 @@ fn refusals_of_values_pass_for_errors() {
         Ok(())
     }
     let error = check().unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("endpoint.url")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("endpoint.url")));
     let error = Error::from(Invalid::new("a", "b"));
     assert_eq!(error.to_string(), "check: invalid: a: b");
 }
@@ -379,7 +376,7 @@ fn networks_are_allowed_on_the_builder() {
     let built = Flare::builder(memory.clone()).allow("10.0.0.0/8").allow("127.0.0.1");
     assert!(built.http(HttpConfig::new()).build().is_ok(), "in whatever order");
     let refused = Flare::builder(memory).allow("home").build().unwrap_err();
-    assert_eq!((refused.kind(), refused.field_name()), (ErrorKind::Invalid, Some("allow")));
+    assert_eq!((refused.kind(), refused.field()), (ErrorKind::Invalid, Some("allow")));
 }
 
 #[tokio::test]

@@ -360,14 +360,14 @@ async fn wrong_input_is_explained() {
     let flare = &world.flare;
     let refused = flare.create_resource(NewResource::new("http://a.example/x").change_field("rev"));
     let error = refused.await.unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("endpoint")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("endpoint")));
 
     let resource = users(flare).await;
     let error = flare
         .create_resource(NewResource::new("http://API.example/users/{name}").change_field("v"))
         .await
         .unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("endpoint")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some("endpoint")));
 
     let unknown = hook("a").header("x", "{nobody}");
     let error = flare.create_subscription(resource.id, unknown).await.unwrap_err();
@@ -376,7 +376,7 @@ async fn wrong_input_is_explained() {
 
     flare.create_subscription(resource.id, hook("a")).await.unwrap();
     let error = flare.create_subscription(resource.id, hook("a")).await.unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("endpoint.url")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some("endpoint.url")));
 
     let unsupported = [
         (hook("b").filter("true"), "filter"),
@@ -386,7 +386,7 @@ async fn wrong_input_is_explained() {
     ];
     for (spec, field) in unsupported {
         let error = flare.create_subscription(resource.id, spec).await.unwrap_err();
-        assert_eq!(error.field_name(), Some(field), "never stored and ignored");
+        assert_eq!(error.field(), Some(field), "never stored and ignored");
     }
 
     for (url, json, kind, field) in [
@@ -397,10 +397,10 @@ async fn wrong_input_is_explained() {
         ("http://api.example/users/1", "", ErrorKind::Invalid, "document"),
     ] {
         let error = flare.put_json(url, json).await.unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (kind, Some(field)), "{url} {json}");
+        assert_eq!((error.kind(), error.field()), (kind, Some(field)), "{url} {json}");
     }
     let error = flare.delete_document_at("http://api.example/users/1", "x").await.unwrap_err();
-    assert_eq!(error.field_name(), Some("revision"));
+    assert_eq!(error.field(), Some("revision"));
     assert_eq!(flare.subscriptions(resource.id, Page::new(30, 0)).await.unwrap().total, 1);
     world.stop().await;
 }
@@ -417,10 +417,10 @@ async fn figures_that_cannot_work_are_refused_before_anything_starts() {
         let mut settings = Settings::default();
         spoil(&mut settings);
         let error = Flare::builder(MemoryBackend::new()).settings(settings).build().unwrap_err();
-        assert_eq!(error.field_name(), Some(field));
+        assert_eq!(error.field(), Some(field));
     }
     let error = Flare::builder(flare_core::Backend::none()).build().unwrap_err();
-    assert_eq!(error.field_name(), Some("repository"));
+    assert_eq!(error.field(), Some("repository"));
 }
 
 #[tokio::test]

@@ -54,12 +54,12 @@ fn a_time_that_cannot_be_added_to_another_is_refused_by_its_name() {
         let mut settings = Settings::default();
         *of(&mut settings) = Duration::MAX;
         let error = Flare::builder(MemoryBackend::new()).settings(settings).build().unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)));
     }
     let mut cluster = ClusterSettings::default();
     cluster.move_every = Duration::MAX;
     let error = Flare::builder(MemoryBackend::new()).cluster(cluster).build().unwrap_err();
-    assert_eq!(error.field_name(), Some("move-every"));
+    assert_eq!(error.field(), Some("move-every"));
 }
 
 #[tokio::test]
@@ -90,6 +90,6 @@ fn http_has_such_times_too() {
         ("idle_timeout", config.idle_timeout(Duration::MAX)),
     ] {
         let error = Flare::builder(MemoryBackend::new()).http(wrong).build().unwrap_err();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)));
     }
 }

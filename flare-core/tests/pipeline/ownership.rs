@@ -109,7 +109,7 @@ fn leases_that_others_cannot_see_are_refused_beside_a_repository_that_they_can()
     let mut backend = Backend::from(memory.clone());
     backend.repository = Some(Arc::new(FarRepository::new(memory.repository())));
     let error = Flare::builder(backend.clone()).build().unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("lease")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("lease")));
     assert!(error.to_string().contains("exclusive"), "{error}");
     let (_, runtime) = Flare::builder(backend).exclusive().build().unwrap();
     runtime.unused();

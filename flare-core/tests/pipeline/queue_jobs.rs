@@ -40,7 +40,7 @@ impl Queue for Picky {
             if self.refuses.load(Ordering::Relaxed) {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 let error = Error::new(ErrorKind::Busy, "create");
-                return Err(error.retry(Retry::After(Duration::from_secs(60))));
+                return Err(error.with_retry(Retry::After(Duration::from_secs(60))));
             }
             self.created.lock().unwrap().push(queue.clone());
         }

@@ -14,6 +14,6 @@ async fn signing_is_refused_by_name() {
     let delivery = RecordingDelivery::new(Arc::new(SystemClock::new()));
     let flare = start(builder(MemoryBackend::new()).delivery(Arc::new(delivery)));
     let refused = subscribe(&flare, hook().signing([SECRET, OTHER_SECRET])).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.field_name()), (ErrorKind::Invalid, Some("signing")));
+    assert_eq!((refused.kind(), refused.field()), (ErrorKind::Invalid, Some("signing")));
     assert!(refused.to_string().contains("feature `signing`"), "{refused}");
 }

@@ -63,7 +63,7 @@ async fn a_refusal_does_not_repeat_the_secret() {
         (hook().signing([SECRET, SECRET]), "signing.secrets[1]"),
     ] {
         let refused = flare.create_subscription(resource, spec).await.unwrap_err();
-        assert_eq!(refused.field_name(), Some(field));
+        assert_eq!(refused.field(), Some(field));
         assert_error_safe(&refused);
     }
 }

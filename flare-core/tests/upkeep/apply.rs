@@ -134,7 +134,7 @@ async fn a_step_that_is_found_done_is_no_failure() {
 async fn the_first_failure_ends_it_and_doing_it_again_goes_on() {
     let house = House::new();
     let plan = house.plan().await;
-    let down = Error::new(ErrorKind::Unavailable, "create").backend("mongodb");
+    let down = Error::new(ErrorKind::Unavailable, "create").with_backend("mongodb");
     house.repository.answer("create jobs", Err(down));
     let report = house.apply(&plan).await;
     let expected =
@@ -153,7 +153,7 @@ async fn the_first_failure_ends_it_and_doing_it_again_goes_on() {
 async fn what_cannot_be_planned_again_changes_nothing() {
     let house = House::new();
     let plan = house.plan().await;
-    house.queue.unplannable(Error::new(ErrorKind::Unavailable, "plan").backend("sqs"));
+    house.queue.unplannable(Error::new(ErrorKind::Unavailable, "plan").with_backend("sqs"));
     let error = house.caretaker.apply(&plan, &()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(house.repository.applied().is_empty());
@@ -249,7 +249,8 @@ async fn plans_and_reports_are_objects_in_json() {
     assert_eq!((&queue["part"], &queue["backend"]), (&"queue".into(), &"sqs".into()));
     assert_eq!(queue["steps"][0]["id"], "create spread");
 
-    let down = Error::new(ErrorKind::Unavailable, "create").source(std::io::Error::other("cut"));
+    let down =
+        Error::new(ErrorKind::Unavailable, "create").with_source(std::io::Error::other("cut"));
     house.repository.answer("create rows", Err(down));
     let report = serde_json::to_value(house.apply(&plan).await).unwrap();
     let expected = serde_json::json!({

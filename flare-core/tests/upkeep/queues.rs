@@ -167,7 +167,7 @@ async fn steps_that_it_could_not_have_planned_delete_nothing() {
         let step = Step::delete(subject, "made up").planned_from(state);
         let error = upkeep.apply(Purpose::Cleanup, &step, &()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{}", step.id);
-        assert_eq!(error.field_name(), Some("step"));
+        assert_eq!(error.field(), Some("step"));
     }
     assert_eq!(queues(&memory).await, there);
 }

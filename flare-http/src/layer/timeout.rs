@@ -45,7 +45,7 @@ pub(crate) async fn within(
         Either::Right(_) => {
             let detail =
                 format!("there was no answer within {limit:?}; whether it took effect is unknown");
-            let fault = Error::new(ErrorKind::Timeout, "request").detail(detail.clone());
+            let fault = Error::new(ErrorKind::Timeout, "request").with_detail(detail.clone());
             Problem::new(StatusCode::SERVICE_UNAVAILABLE)
                 .detail(detail)
                 .fault(fault)

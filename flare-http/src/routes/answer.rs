@@ -14,6 +14,6 @@ pub(super) type Answer = Result<Response, Problem>;
 /// An answer with JSON.
 pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
     let body = serde_json::to_vec(value)
-        .map_err(|source| Error::new(ErrorKind::Internal, "answer").source(source))?;
+        .map_err(|source| Error::new(ErrorKind::Internal, "answer").with_source(source))?;
     Ok((status, [(CONTENT_TYPE, "application/json")], body).into_response())
 }

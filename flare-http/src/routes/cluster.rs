@@ -52,10 +52,9 @@ pub(crate) async fn drain(
 ) -> Answer {
     body.empty()?;
     let view = state.flare().cluster().await?;
-    if let [only] = &view.nodes[..]
-        && only.id == id
-    {
-        let detail = "it is the only node, so nobody could take its slots over";
+    let is_there = view.nodes.iter().any(|node| node.id == id);
+    if is_there && !view.has_worker_beside(id) {
+        let detail = "it is the only node that works, so nobody could take its slots over";
         return Err(Problem::new(StatusCode::CONFLICT).detail(detail));
     }
     state.flare().drain_node(id).await?;

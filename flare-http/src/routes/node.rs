@@ -29,7 +29,8 @@ pub(crate) async fn about(Shared(state): Shared<State>, _: NoQuery) -> Answer {
 #[utoipa::path(get, operation_id = "readNodeStatus", path = "/status", tag = "node",
     responses((status = 200, description = "How it is doing", body = NodeStatus)))]
 pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
-    let (node, now, options) = (state.flare().node(), state.now(), state.options());
+    let (node, options) = (state.flare().node(), state.options());
+    let now = node.now;
     let nodes = state.flare().cluster_seen().await.nodes.len();
     let up = now - node.started_at;
     let shown = |report: &flare_core::pipeline::LoopReport| LoopView {

@@ -180,7 +180,7 @@ pub(super) fn shown(status: StatusCode, subscription: Subscription) -> Answer {
 
 /// Somebody changed it between our look and our write.
 fn unless_outdated(error: Error) -> Problem {
-    match (error.kind(), error.field_name()) {
+    match (error.kind(), error.field()) {
         (ErrorKind::Conflict, Some("generation")) => Problem::outdated(),
         _ => error.into(),
     }

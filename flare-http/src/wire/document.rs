@@ -43,7 +43,7 @@ impl<'a> DocumentView<'a> {
             id: document.key.url.as_str(),
             revision: resource.change.shown(document.version.revision()),
             updated_at: document.updated_at.to_string(),
-            content: content.map_err(|source| corrupt().source(source))?,
+            content: content.map_err(|source| corrupt().with_source(source))?,
         })
     }
 }

@@ -270,7 +270,7 @@ async fn a_node_alone_is_a_cluster_of_one() {
 
     let own = format!("/cluster/nodes/{}/drain", id.as_str().unwrap());
     let refused = server.post(&own, "{}").await.is(409);
-    assert!(refused.body.contains("only node"), "{refused:?}");
+    assert!(refused.body.contains("only node that works"), "{refused:?}");
     server.post(&format!("/cluster/nodes/{NOBODY}/drain"), "{}").await.is(404);
 
     let idle = Server::on(Flare::builder(MemoryBackend::new()), false, |api| api).await;

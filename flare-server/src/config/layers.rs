@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use super::check::check;
 use super::error::reason;
 use super::keys::{INHERITED, Keys, join, variable_of};
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, Engine};
 
 /// What was said so far, and by whom.
 ///
@@ -144,10 +144,13 @@ impl Layers {
         for (path, value) in self.keys.defaults().chain(said) {
             put(&mut table, path, value.clone());
         }
-        let repository = self.value_of("repository.engine");
+        // One that is wrong is refused as what it was said as, and not as what it is inherited by.
+        let engine = self.value_of("repository.engine").cloned();
+        let engine = engine.and_then(|value| value.try_into().ok()).unwrap_or(Engine::default());
         for path in INHERITED {
             if self.value_of(path).and_then(Value::as_str) == Some("") {
-                put(&mut table, path, repository.cloned().unwrap_or(Value::String(String::new())));
+                let name = if engine == Engine::MongoDb { "mongodb" } else { "memory" };
+                put(&mut table, path, Value::String(name.to_owned()));
             }
         }
         let read = serde_path_to_error::deserialize::<_, Config>(Value::Table(table));

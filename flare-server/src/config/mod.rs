@@ -46,7 +46,7 @@ pub struct Config {
     pub queue: Queue,
     /// Where runtimes agree on who works what.
     pub lease: Lease,
-    /// Whether and how the work is shared with other processes.
+    /// How the work is shared with other processes.
     pub cluster: Cluster,
     /// How clients are told.
     pub delivery: Delivery,

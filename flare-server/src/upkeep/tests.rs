@@ -145,7 +145,7 @@ async fn one_step_is_asked_for_as_one() {
 async fn a_failure_says_where_it_is_and_that_it_can_be_done_again() {
     let (stores, person) = (Stores::new(), Person::new(""));
     let id = "update rows, from 1";
-    let down = Error::new(ErrorKind::Unavailable, "apply").source(io::Error::other("cut off"));
+    let down = Error::new(ErrorKind::Unavailable, "apply").with_source(io::Error::other("cut off"));
     stores.repository.answer(id, Err(down));
     let outcome = stores.keep(&yes(), &person).await;
     assert_eq!(
@@ -222,7 +222,7 @@ async fn json_is_the_plan_and_after_a_yes_the_report() {
 #[tokio::test]
 async fn what_cannot_be_planned_changes_nothing_and_says_so() {
     let (stores, person) = (Stores::new(), Person::new(""));
-    stores.queue.unplannable(Error::new(ErrorKind::Unavailable, "plan").backend("sqs"));
+    stores.queue.unplannable(Error::new(ErrorKind::Unavailable, "plan").with_backend("sqs"));
     let outcome = stores.keep(&yes(), &person).await;
     assert_eq!(message(outcome), "cannot plan the setup, nothing was changed");
     assert!(stores.repository.applied().is_empty());

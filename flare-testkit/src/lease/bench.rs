@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flare_core::port::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, StoreRevision, Write,
+    Entry, Expect, KeyChange, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, StoreRevision, Write,
     Written,
 };
 use futures::StreamExt;
@@ -111,11 +111,11 @@ pub(super) fn made(written: Written) -> StoreRevision {
 /// What an event says, in a few letters: `key=value`, or `-key`.
 pub(super) fn short(event: &KeyEvent) -> String {
     match &event.kind {
-        EventKind::Written(entry) => {
+        KeyChange::Written(entry) => {
             assert_eq!(entry.key, event.key, "an event is about one key");
             assert_eq!(entry.revision, event.revision, "an event is one revision");
             format!("{}={}", event.key, String::from_utf8_lossy(&entry.value))
         }
-        EventKind::Deleted => format!("-{}", event.key),
+        KeyChange::Deleted => format!("-{}", event.key),
     }
 }

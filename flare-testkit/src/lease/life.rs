@@ -1,7 +1,7 @@
 //! L1, L4 and L5: how long a lease lives, what ends with it, and that it stays ended.
 
 use flare_core::ErrorKind;
-use flare_core::port::{EventKind, Lease, Write};
+use flare_core::port::{KeyChange, Lease, Write};
 
 use super::bench::PATIENCE;
 use crate::Subject;
@@ -40,6 +40,15 @@ pub async fn l1_keeping_alive_starts_anew(subject: Subject<dyn Lease>) {
     }
     subject.pass(grant.ttl - subject.ticks(3)).await;
     assert!(subject.read("l1/key").await.is_some(), "the lease ended though it was kept alive");
+}
+
+/// A store in the holder's process ends a lease that is abandoned; any other waits for its time.
+pub async fn l12_the_dead_are_not_waited_for_where_that_is_known(subject: Subject<dyn Lease>) {
+    let lease = subject.long_lease().await;
+    subject.bind("l12/key", "alive", lease).await;
+    subject.abandon(lease);
+    let left = subject.read("l12/key").await;
+    assert_eq!(left.is_none(), subject.facts().in_process);
 }
 
 /// Once a revocation has returned, the lease's keys are gone, and no others.
@@ -98,7 +107,7 @@ async fn told(
     let mut ended = Vec::new();
     while ended.len() < 2 {
         let event = subject.event(watch, ticks).await;
-        if event.kind == EventKind::Deleted && !ended.contains(&event.key) {
+        if event.kind == KeyChange::Deleted && !ended.contains(&event.key) {
             ended.push(event.key);
         }
     }

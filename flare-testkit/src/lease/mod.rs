@@ -58,5 +58,6 @@ crate::suite::suite! {
         l10_deleting_nothing_makes_no_revision,
         l11_list_takes_prefixes_byte_for_byte,
         l11_watch_takes_prefixes_byte_for_byte,
+        l12_the_dead_are_not_waited_for_where_that_is_known,
     ]
 }

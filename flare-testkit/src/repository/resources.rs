@@ -24,7 +24,7 @@ pub async fn re1_conflicting_inserts_have_one_winner(repo: Repo) {
             assert_eq!(stored.is_some(), answer.is_ok(), "only the winner is stored");
             if let Err(error) = answer {
                 assert_eq!(error.kind(), ErrorKind::Conflict);
-                assert_eq!(error.field_name(), Some("endpoint"));
+                assert_eq!(error.field(), Some("endpoint"));
             }
         }
     }

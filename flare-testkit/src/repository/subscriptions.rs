@@ -267,7 +267,7 @@ pub(super) async fn seat(
 fn refuse<T: std::fmt::Debug>(answer: flare_core::Result<T>) {
     let error = answer.expect_err("the URL is taken");
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(error.field_name(), Some("endpoint.url"));
+    assert_eq!(error.field(), Some("endpoint.url"));
 }
 
 fn one_wins<T: std::fmt::Debug>(answers: Vec<flare_core::Result<T>>) {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use flare_backend_memory::MemoryBackend;
 use flare_core::model::Timestamp;
 use flare_core::port::{
-    Entry, EventKind, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
-    Write, Written,
+    Entry, Expect, KeyChange, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot,
+    StoreRevision, Write, Written,
 };
 use flare_core::{Error, ErrorKind, Result};
 use flare_testkit::lease::CLAUSES;
@@ -44,6 +44,7 @@ enum Fault {
     CountsDeletesOfNothing,
     ThinksInDirectories,
     IgnoresCase,
+    WaitsForTheDead,
 }
 
 /// The memory leases with one fault.
@@ -200,6 +201,16 @@ impl Lease for Broken {
         Ok(snapshot)
     }
 
+    fn abandon(&self, lease: LeaseId) {
+        if !self.is(Fault::WaitsForTheDead) {
+            self.inner.abandon(lease);
+        }
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        self.inner.facts()
+    }
+
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
         let (inner, prefix) = (Arc::clone(&self.inner), self.prefix(prefix));
         let now = |inner: Arc<dyn Lease>| async move { inner.list("").await.unwrap().revision };
@@ -219,7 +230,7 @@ impl Lease for Broken {
                 let seen = Arc::clone(&self.seen);
                 let told = move |event: &KeyEvent| {
                     let bound = seen.lock().unwrap().bound.contains(&event.key);
-                    std::future::ready(!(bound && event.kind == EventKind::Deleted))
+                    std::future::ready(!(bound && event.kind == KeyChange::Deleted))
                 };
                 inner.watch(&prefix, from).try_filter(told).boxed()
             }
@@ -299,6 +310,7 @@ crate::support::faults! {
     l10_counting_deletes_of_nothing: CountsDeletesOfNothing => ["l10"];
     l11_thinking_in_directories: ThinksInDirectories => ["l11"];
     l11_ignoring_case: IgnoresCase => ["l11"];
+    l12_waiting_for_the_dead: WaitsForTheDead => ["l12"];
 }
 
 #[test]

@@ -94,7 +94,9 @@ impl Upkeep for Broken {
         }
         if self.is(Fault::FailsInTheCrowd) {
             if self.busy.swap(true, Ordering::SeqCst) {
-                return Err(Error::new(ErrorKind::Conflict, "apply").detail("somebody is faster"));
+                return Err(
+                    Error::new(ErrorKind::Conflict, "apply").with_detail("somebody is faster")
+                );
             }
             // Long enough for the others to come by.
             for _ in 0..1_000 {

@@ -77,7 +77,7 @@ impl MongoRepository {
                 outcomes[place] = Some(outcome);
             }
         }
-        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND));
+        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).with_backend(BACKEND));
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unanswered)).collect()
     }
 
@@ -231,9 +231,9 @@ impl MongoRepository {
         }
         let detail = format!("{bytes} bytes, at most {most} fit into a record of MongoDB's");
         Err(Error::new(ErrorKind::TooLarge, OPERATION)
-            .backend(BACKEND)
-            .field("document")
-            .detail(detail))
+            .with_backend(BACKEND)
+            .with_field("document")
+            .with_detail(detail))
     }
 }
 

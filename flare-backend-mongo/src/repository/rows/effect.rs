@@ -33,7 +33,7 @@ impl MongoRepository {
                 answers[place] = Some(Err(lost_race(OPERATION)));
             }
         }
-        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND));
+        let unanswered = || Err(Error::new(ErrorKind::Internal, OPERATION).with_backend(BACKEND));
         answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
     }
 

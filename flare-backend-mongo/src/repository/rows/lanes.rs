@@ -24,13 +24,13 @@ fn id(lane: LaneId) -> Bson {
 
 pub(in crate::repository) fn read_state(record: Record<'_>) -> Result<LaneState> {
     serde_json::from_str(record.text("state")?)
-        .map_err(|error| record.corrupt("state").source(error))
+        .map_err(|error| record.corrupt("state").with_source(error))
 }
 
 fn store(epoch: Epoch, mut state: LaneState) -> Result<Update> {
     state.epoch = epoch;
     let text = serde_json::to_string(&state).map_err(|error| {
-        Error::new(ErrorKind::Internal, OPERATION).backend(BACKEND).source(error)
+        Error::new(ErrorKind::Internal, OPERATION).with_backend(BACKEND).with_source(error)
     })?;
     let epoch = record::count(epoch.get());
     let set = doc! { "$set": { "epoch": &epoch, "state": literal(text) } };

@@ -34,7 +34,7 @@ pub(super) fn word(value: impl Serialize) -> Bson {
 
 fn read_word<T: DeserializeOwned>(record: Record<'_>, field: &str) -> Result<T> {
     let word = serde_json::Value::String(record.text(field)?.to_owned());
-    serde_json::from_value(word).map_err(|error| record.corrupt(field).source(error))
+    serde_json::from_value(word).map_err(|error| record.corrupt(field).with_source(error))
 }
 
 fn read_key(record: Record<'_>) -> Result<RowKey> {

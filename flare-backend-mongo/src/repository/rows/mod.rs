@@ -85,8 +85,8 @@ impl RowStore for MongoRepository {
                 }
                 Ok(None) => {
                     return Err(Error::new(ErrorKind::Corrupt, OPERATION)
-                        .backend(BACKEND)
-                        .detail("the server gave no counter back"));
+                        .with_backend(BACKEND)
+                        .with_detail("the server gave no counter back"));
                 }
                 Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => {}
                 Err(error) => return Err(error::from_driver(OPERATION, error)),

@@ -2,8 +2,8 @@
 //! many slots go from whom to whom. Counts only: which slots those are is decided elsewhere.
 
 /// How many slots everybody has, and should have.
-pub(super) struct Shares {
-    nodes: Vec<Share>,
+pub(super) struct SlotShares {
+    nodes: Vec<SlotShare>,
     slots: u128,
     /// The sum of all weights.
     weights: u128,
@@ -12,7 +12,7 @@ pub(super) struct Shares {
 }
 
 #[derive(Clone)]
-struct Share {
+struct SlotShare {
     weight: u128,
     has: usize,
     /// floor(0.9 × fair share): below it a node has too little.
@@ -21,19 +21,19 @@ struct Share {
     high: usize,
 }
 
-impl Shares {
+impl SlotShares {
     pub(super) fn new(weights: &[u32], slots: usize) -> Self {
         let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
         let slots = slots as u128;
         // Without any weight every share is 0, whatever it is divided by.
         let whole = 10 * sum.max(1);
-        let nodes: Vec<Share> = weights
+        let nodes: Vec<SlotShare> = weights
             .iter()
             .map(|weight| {
                 let weight = u128::from(*weight);
                 let low = count(9 * slots * weight / whole);
                 let high = count((11 * slots * weight).div_ceil(whole));
-                Share { weight, has: 0, low, high }
+                SlotShare { weight, has: 0, low, high }
             })
             .collect();
         let needed = nodes.iter().map(|node| node.low).sum();

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Plan, SlotState};
+use super::{SlotPlan, SlotState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Epoch, NodeId, Tenure, Timestamp};
 
@@ -27,7 +27,7 @@ const FREE: u64 = 0;
 const OWNED: u64 = 1;
 const RELEASING: u64 = 2;
 
-impl Plan {
+impl SlotPlan {
     /// The plan as it is stored.
     pub fn encode(&self) -> Vec<u8> {
         let mut nodes = Table::default();
@@ -69,7 +69,7 @@ impl Plan {
 
     /// The plan that was stored as these bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = ByteReader(bytes);
         let format = reader.byte()?;
         if format > FORMAT {
             return Err(corrupt(format!("format {format} is newer than {FORMAT}")));
@@ -80,8 +80,8 @@ impl Plan {
         if expected > MOST_SLOTS {
             return Err(corrupt(format!("{expected} slots are too many")));
         }
-        let nodes = reader.table(Reader::node)?;
-        let tenures = reader.table(Reader::tenure)?;
+        let nodes = reader.table(ByteReader::node)?;
+        let tenures = reader.table(ByteReader::tenure)?;
         let mut slots = Vec::new();
         while (slots.len() as u64) < expected {
             let length = reader.number()?;
@@ -147,9 +147,9 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl ByteReader<'_> {
     fn byte(&mut self) -> Result<u8> {
         let (first, rest) = self.0.split_first().ok_or_else(|| corrupt("it ends early"))?;
         self.0 = rest;
@@ -197,7 +197,7 @@ impl Reader<'_> {
 }
 
 fn corrupt(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Corrupt, "read_plan").detail(detail)
+    Error::new(ErrorKind::Corrupt, "read_plan").with_detail(detail)
 }
 
 #[cfg(test)]
@@ -227,13 +227,13 @@ mod tests {
         ]
     }
 
-    fn plan() -> impl Strategy<Value = Plan> {
+    fn plan() -> impl Strategy<Value = SlotPlan> {
         let runs = prop::collection::vec((state(), 1..20_usize), 0..30);
         (any::<u64>(), any::<u64>(), 0..1_000_000_u64, runs).prop_map(
             |(generation, term, grace, runs)| {
                 let repeat = |(state, length)| std::iter::repeat_n(state, length);
                 let slots = runs.into_iter().flat_map(repeat).collect();
-                Plan { generation, term, grace: Duration::from_millis(grace), slots }
+                SlotPlan { generation, term, grace: Duration::from_millis(grace), slots }
             },
         )
     }
@@ -243,7 +243,7 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read(plan in plan()) {
-            prop_assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
+            prop_assert_eq!(SlotPlan::decode(&plan.encode()).unwrap(), plan);
         }
 
         #[test]
@@ -251,12 +251,12 @@ mod tests {
             let bytes = plan.encode();
             let cut = cut.index(bytes.len());
             // Nothing is missing of a plan without slots once the tables are told.
-            prop_assert!(Plan::decode(&bytes[..cut]).is_err());
+            prop_assert!(SlotPlan::decode(&bytes[..cut]).is_err());
         }
 
         #[test]
         fn noise_is_no_plan_or_one_but_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Err(error) = Plan::decode(&bytes) {
+            if let Err(error) = SlotPlan::decode(&bytes) {
                 prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
             }
         }
@@ -273,7 +273,7 @@ mod tests {
             to: NodeId::from_bytes(u128::from((slot + 1) % 100).to_be_bytes()),
             since: 1_000_000 - u64::from(slot),
         };
-        let plan = Plan {
+        let plan = SlotPlan {
             generation: 1_000_000,
             term: u64::MAX,
             grace: Duration::from_secs(30),
@@ -281,16 +281,16 @@ mod tests {
         };
         let bytes = plan.encode();
         assert!(bytes.len() < 450_000, "{} bytes", bytes.len());
-        assert_eq!(Plan::decode(&bytes).unwrap(), plan);
+        assert_eq!(SlotPlan::decode(&bytes).unwrap(), plan);
     }
 
     #[test]
     fn a_newer_format_and_trailing_bytes_are_refused() {
-        let mut bytes = Plan::empty(3).encode();
+        let mut bytes = SlotPlan::empty(3).encode();
         bytes.push(0);
-        assert!(Plan::decode(&bytes).unwrap_err().to_string().contains("too many"));
+        assert!(SlotPlan::decode(&bytes).unwrap_err().to_string().contains("too many"));
         bytes.pop();
         bytes[0] = FORMAT + 1;
-        assert!(Plan::decode(&bytes).unwrap_err().to_string().contains("newer"));
+        assert!(SlotPlan::decode(&bytes).unwrap_err().to_string().contains("newer"));
     }
 }

@@ -10,12 +10,12 @@ use async_trait::async_trait;
 #[async_trait]
 pub(super) trait Ask: Send + Sync + 'static {
     /// The addresses of a name, which may have a trailing dot.
-    async fn ask(&self, host: &str) -> Result<Found, Unresolved>;
+    async fn ask(&self, host: &str) -> Result<FoundName, Unresolved>;
 }
 
 /// The addresses of a name, best first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundName {
     pub(super) addresses: Vec<IpAddr>,
     /// How long they are good, as the server says.
     pub(super) lifetime: Duration,

@@ -16,9 +16,9 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use tokio::sync::watch;
 
-use super::ask::{Ask, Found, Unresolved};
-use super::memory::{Known, Memory, Standing};
-use super::places::{Place, Places};
+use super::ask::{Ask, FoundName, Unresolved};
+use super::memory::{Known, NameMemory, NameStanding};
+use super::places::{LookupPlace, LookupPlaces};
 use crate::model::duration::format_duration;
 use crate::port::Clock;
 use crate::tools::lock;
@@ -41,25 +41,25 @@ pub(super) struct Lookups {
     clock: Arc<dyn Clock>,
     /// How long a server may take.
     patience: Duration,
-    proven: Places,
-    new: Places,
-    slow: Places,
-    state: Mutex<State>,
+    proven: LookupPlaces,
+    new: LookupPlaces,
+    slow: LookupPlaces,
+    state: Mutex<LookupState>,
 }
 
-struct State {
-    memory: Memory,
+struct LookupState {
+    memory: NameMemory,
     /// The names that are being looked up, and where those who want them are told.
-    running: HashMap<String, Telling>,
+    running: HashMap<String, LookupWatch>,
 }
 
-type Telling = watch::Sender<Option<Known>>;
-type Answer = Result<Found, Unresolved>;
+type LookupWatch = watch::Sender<Option<Known>>;
+type Answer = Result<FoundName, Unresolved>;
 
 impl Lookups {
     pub(super) fn new(ask: Arc<dyn Ask>, clock: Arc<dyn Clock>, patience: Duration) -> Arc<Self> {
-        let state = State { memory: Memory::new(REMEMBERED), running: HashMap::new() };
-        let [proven, new, slow] = [PROVEN, NEW, SLOW].map(Places::new);
+        let state = LookupState { memory: NameMemory::new(REMEMBERED), running: HashMap::new() };
+        let [proven, new, slow] = [PROVEN, NEW, SLOW].map(LookupPlaces::new);
         Arc::new(Self { ask, clock, patience, proven, new, slow, state: Mutex::new(state) })
     }
 
@@ -67,8 +67,8 @@ impl Lookups {
     /// look-up to those who want it still.
     pub(super) async fn find(self: &Arc<Self>, host: &str) -> Known {
         let mut told = match self.join(host) {
-            Joined::Known(known) => return known,
-            Joined::Waiting(told) => told,
+            JoinedLookup::Known(known) => return known,
+            JoinedLookup::Waiting(told) => told,
         };
         // A little more than a look-up takes that is asked at once.
         let limit = self.patience + self.patience / 8;
@@ -83,22 +83,22 @@ impl Lookups {
     }
 
     /// Finds out what is known, or waits for the look-up of a name, which is started unless it runs.
-    fn join(self: &Arc<Self>, host: &str) -> Joined {
+    fn join(self: &Arc<Self>, host: &str) -> JoinedLookup {
         let now = self.clock.monotonic();
         let mut state = self.lock();
         if let Some(known) = state.memory.recall(host, now) {
-            return Joined::Known(known.clone());
+            return JoinedLookup::Known(known.clone());
         }
         if let Some(telling) = state.running.get(host) {
-            return Joined::Waiting(telling.subscribe());
+            return JoinedLookup::Waiting(telling.subscribe());
         }
         let (telling, told) = watch::channel(None);
         state.running.insert(host.to_owned(), telling.clone());
         let standing = state.memory.standing(host, now);
         drop(state);
-        let running = Running { lookups: Arc::clone(self), host: host.to_owned(), telling };
+        let running = RunningLookup { lookups: Arc::clone(self), host: host.to_owned(), telling };
         tokio::spawn(running.run(standing));
-        Joined::Waiting(told)
+        JoinedLookup::Waiting(told)
     }
 
     /// What comes of `work`, unless it takes longer.
@@ -110,7 +110,7 @@ impl Lookups {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LookupState> {
         lock(&self.state)
     }
 }
@@ -118,29 +118,29 @@ impl Lookups {
 /// What is told if a look-up ends without a result: the runtime that it ran on is shut down.
 const ENDED: &str = "its look-up was broken off";
 
-enum Joined {
+enum JoinedLookup {
     Known(Known),
     Waiting(watch::Receiver<Option<Known>>),
 }
 
 /// The look-up of one name.
-struct Running {
+struct RunningLookup {
     lookups: Arc<Lookups>,
     host: String,
-    telling: Telling,
+    telling: LookupWatch,
 }
 
-impl Running {
-    async fn run(self, standing: Standing) {
+impl RunningLookup {
+    async fn run(self, standing: NameStanding) {
         let Lookups { clock, proven, new, .. } = &*self.lookups;
         let started = clock.monotonic();
         let asked = match standing {
-            Standing::Proven => self.promptly(proven).await,
-            Standing::New => self.promptly(new).await,
-            Standing::Slow => self.slowly().await,
+            NameStanding::Proven => self.promptly(proven).await,
+            NameStanding::New => self.promptly(new).await,
+            NameStanding::Slow => self.slowly().await,
         };
         let now = clock.monotonic();
-        let took_long = standing == Standing::Slow || now.saturating_sub(started) > BRISK;
+        let took_long = standing == NameStanding::Slow || now.saturating_sub(started) > BRISK;
         let mut state = self.lookups.lock();
         match asked {
             Some(answer) => {
@@ -158,7 +158,7 @@ impl Running {
 
     /// Asks on one of these places for as long as nobody else needs it; `None` if nobody wants the
     /// name any more before it is asked for.
-    async fn promptly(&self, places: &Places) -> Option<Answer> {
+    async fn promptly(&self, places: &LookupPlaces) -> Option<Answer> {
         let Lookups { ask, clock, patience, slow, .. } = &*self.lookups;
         let place = self.turn(places).await?;
         let started = clock.monotonic();
@@ -192,7 +192,7 @@ impl Running {
     }
 
     /// A place, unless everybody who wants the name has gone before there is one.
-    async fn turn(&self, places: &Places) -> Option<Place> {
+    async fn turn(&self, places: &LookupPlaces) -> Option<LookupPlace> {
         let (place, left) = (std::pin::pin!(places.take()), std::pin::pin!(self.left_alone()));
         match select(place, left).await {
             Either::Left((place, _)) => Some(place),
@@ -218,11 +218,11 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningLookup {
     /// A look-up that ends in whatever way does not stand in the way of the next.
     fn drop(&mut self) {
         let mut state = self.lookups.lock();
-        let mine = |telling: &Telling| telling.same_channel(&self.telling);
+        let mine = |telling: &LookupWatch| telling.same_channel(&self.telling);
         if state.running.get(&self.host).is_some_and(mine) {
             state.running.remove(&self.host);
         }

@@ -75,7 +75,7 @@ impl Drop for Asking<'_> {
 
 #[async_trait]
 impl Ask for Silent {
-    async fn ask(&self, host: &str) -> Result<Found, Unresolved> {
+    async fn ask(&self, host: &str) -> Result<FoundName, Unresolved> {
         *self.asked.lock().unwrap().entry(host.to_owned()).or_default() += 1;
         let asking = self.asking.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(asking, Ordering::SeqCst);
@@ -88,7 +88,7 @@ impl Ask for Silent {
         self.clock.sleep(takes).await;
         let addresses = vec![[192, 0, 2, 1].into()];
         let seconds = if host == "good" { 600 } else { 1 };
-        Ok(Found { addresses, lifetime: Duration::from_secs(seconds) })
+        Ok(FoundName { addresses, lifetime: Duration::from_secs(seconds) })
     }
 }
 
@@ -161,7 +161,8 @@ async fn nor_do_names_that_once_resolved_and_have_no_server_any_more() {
     let (clock, silent, lookups) = world();
     {
         let mut state = lookups.lock();
-        let address = Found { addresses: vec![[192, 0, 2, 1].into()], lifetime: Duration::ZERO };
+        let address =
+            FoundName { addresses: vec![[192, 0, 2, 1].into()], lifetime: Duration::ZERO };
         for number in 0..600 {
             state.memory.learn(
                 &format!("mute{number}"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::ask::{Found, Unresolved};
+use super::ask::{FoundName, Unresolved};
 
 /// Addresses, or the reason why there are none.
 pub(super) type Known = Result<Vec<IpAddr>, String>;
@@ -24,7 +24,7 @@ const PROVEN: Duration = Duration::from_secs(3600);
 
 /// What is to be expected of looking a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum NameStanding {
     /// Nobody knows.
     New,
     /// It resolved the last time.
@@ -35,22 +35,22 @@ pub(super) enum Standing {
 
 /// What is known about names.
 #[derive(Debug)]
-pub(super) struct Memory {
-    names: HashMap<String, Entry>,
+pub(super) struct NameMemory {
+    names: HashMap<String, KnownName>,
     limit: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct KnownName {
     known: Option<Known>,
     /// Until when that is good.
     until: Duration,
-    standing: Standing,
+    standing: NameStanding,
     /// Until when that counts.
     standing_until: Duration,
 }
 
-impl Memory {
+impl NameMemory {
     /// A memory for so many names.
     pub(super) fn new(limit: usize) -> Self {
         Self { names: HashMap::new(), limit }
@@ -63,16 +63,16 @@ impl Memory {
     }
 
     /// What is to be expected of a name.
-    pub(super) fn standing(&self, host: &str, now: Duration) -> Standing {
+    pub(super) fn standing(&self, host: &str, now: Duration) -> NameStanding {
         let entry = self.names.get(host).filter(|entry| now < entry.standing_until);
-        entry.map_or(Standing::New, |entry| entry.standing)
+        entry.map_or(NameStanding::New, |entry| entry.standing)
     }
 
     /// Remembers what came of a look-up, and whether it took long.
     pub(super) fn learn(
         &mut self,
         host: &str,
-        answer: Result<Found, Unresolved>,
+        answer: Result<FoundName, Unresolved>,
         took_long: bool,
         now: Duration,
     ) {
@@ -84,25 +84,25 @@ impl Memory {
                 }
             };
         let (standing, standing_until) = match (&answer, took_long) {
-            (Ok(_), _) => (Standing::Proven, until + PROVEN),
-            (Err(_), true) => (Standing::Slow, now + SLOW),
-            (Err(_), false) => (Standing::New, now),
+            (Ok(_), _) => (NameStanding::Proven, until + PROVEN),
+            (Err(_), true) => (NameStanding::Slow, now + SLOW),
+            (Err(_), false) => (NameStanding::New, now),
         };
         let known = answer.map(|found| found.addresses).map_err(|unresolved| unresolved.why);
-        self.keep(host, Entry { known: Some(known), until, standing, standing_until }, now);
+        self.keep(host, KnownName { known: Some(known), until, standing, standing_until }, now);
     }
 
     /// Remembers that a look-up took long and was given up before anything came of it.
     pub(super) fn learn_slow(&mut self, host: &str, now: Duration) {
-        let standing = Standing::Slow;
+        let standing = NameStanding::Slow;
         self.keep(
             host,
-            Entry { known: None, until: now, standing, standing_until: now + SLOW },
+            KnownName { known: None, until: now, standing, standing_until: now + SLOW },
             now,
         );
     }
 
-    fn keep(&mut self, host: &str, entry: Entry, now: Duration) {
+    fn keep(&mut self, host: &str, entry: KnownName, now: Duration) {
         if self.names.len() >= self.limit && !self.names.contains_key(host) {
             self.make_room(now);
         }
@@ -121,7 +121,7 @@ impl Memory {
     }
 }
 
-impl Entry {
+impl KnownName {
     fn over(&self) -> Duration {
         self.until.max(self.standing_until)
     }
@@ -137,11 +137,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn found(lifetime: u64) -> Result<Found, Unresolved> {
-        Ok(Found { addresses: vec![[192, 0, 2, 1].into()], lifetime: seconds(lifetime) })
+    fn found(lifetime: u64) -> Result<FoundName, Unresolved> {
+        Ok(FoundName { addresses: vec![[192, 0, 2, 1].into()], lifetime: seconds(lifetime) })
     }
 
-    fn unknown(lifetime: Option<u64>) -> Result<Found, Unresolved> {
+    fn unknown(lifetime: Option<u64>) -> Result<FoundName, Unresolved> {
         Err(Unresolved { why: "no".to_owned(), lifetime: lifetime.map(seconds) })
     }
 
@@ -156,7 +156,7 @@ mod tests {
             (unknown(Some(86_400)), 60),
             (unknown(None), 1),
         ] {
-            let mut memory = Memory::new(10);
+            let mut memory = NameMemory::new(10);
             let now = seconds(100);
             memory.learn("a", answer.clone(), false, now);
             let end = now + seconds(lifetime);
@@ -167,25 +167,25 @@ mod tests {
 
     #[test]
     fn a_name_stands_as_it_last_did() {
-        let mut memory = Memory::new(10);
-        assert_eq!(memory.standing("a", seconds(0)), Standing::New);
+        let mut memory = NameMemory::new(10);
+        assert_eq!(memory.standing("a", seconds(0)), NameStanding::New);
         memory.learn("a", unknown(None), true, seconds(0));
-        assert_eq!(memory.standing("a", seconds(59)), Standing::Slow);
-        assert_eq!(memory.standing("a", seconds(60)), Standing::New);
+        assert_eq!(memory.standing("a", seconds(59)), NameStanding::Slow);
+        assert_eq!(memory.standing("a", seconds(60)), NameStanding::New);
         memory.learn("a", found(5), true, seconds(1));
-        assert_eq!(memory.standing("a", seconds(100)), Standing::Proven, "late is not never");
+        assert_eq!(memory.standing("a", seconds(100)), NameStanding::Proven, "late is not never");
         memory.learn_slow("a", seconds(110));
-        assert_eq!(memory.standing("a", seconds(111)), Standing::Slow);
+        assert_eq!(memory.standing("a", seconds(111)), NameStanding::Slow);
         assert_eq!(memory.recall("a", seconds(111)), None);
         memory.learn("a", unknown(Some(30)), false, seconds(120));
-        assert_eq!(memory.standing("a", seconds(121)), Standing::New);
+        assert_eq!(memory.standing("a", seconds(121)), NameStanding::New);
     }
 
     proptest! {
         /// However many names there are, so many are remembered, the newest among them.
         #[test]
         fn the_memory_is_bounded(names in prop::collection::vec(("[a-z]{1,2}", 0_u64..90), 1..200)) {
-            let mut memory = Memory::new(8);
+            let mut memory = NameMemory::new(8);
             for (at, (name, lifetime)) in names.iter().enumerate() {
                 let now = seconds(at as u64);
                 memory.learn(name, found(*lifetime), false, now);

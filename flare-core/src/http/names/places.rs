@@ -13,43 +13,48 @@ use tokio::sync::oneshot;
 
 /// So many places, for whoever holds a clone.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
-    inner: Arc<Mutex<Inner>>,
+pub(super) struct LookupPlaces {
+    inner: Arc<Mutex<LookupLine>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LookupLine {
     free: usize,
     arrivals: u64,
     /// Those who wait, the newest last.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingLookup>,
     /// Of those who have a place, who has had it for long.
     long_held: BTreeSet<u64>,
 }
 
 /// Who waits, by when it came.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingLookup {
     arrival: u64,
-    place: oneshot::Sender<Place>,
+    place: oneshot::Sender<LookupPlace>,
 }
 
-impl Waiting {
+impl WaitingLookup {
     fn has_left(&self) -> bool {
         self.place.is_closed()
     }
 }
 
-impl Places {
+impl LookupPlaces {
     pub(super) fn new(places: usize) -> Self {
         let (waiting, long_held) = (Vec::new(), BTreeSet::new());
         Self {
-            inner: Arc::new(Mutex::new(Inner { free: places, arrivals: 0, waiting, long_held })),
+            inner: Arc::new(Mutex::new(LookupLine {
+                free: places,
+                arrivals: 0,
+                waiting,
+                long_held,
+            })),
         }
     }
 
     /// A place, once there is one. Dropped while it waits, it waits no more.
-    pub(super) async fn take(&self) -> Place {
+    pub(super) async fn take(&self) -> LookupPlace {
         loop {
             let waiting = {
                 let mut inner = self.lock();
@@ -57,12 +62,12 @@ impl Places {
                 let arrival = inner.arrivals;
                 if inner.free > 0 {
                     inner.free -= 1;
-                    return Place { places: self.clone(), arrival };
+                    return LookupPlace { places: self.clone(), arrival };
                 }
                 // Those who gave up are forgotten here, so that the list stays as short as the crowd.
                 inner.waiting.retain(|waiting| !waiting.has_left());
                 let (place, waiting) = oneshot::channel();
-                inner.waiting.push(Waiting { arrival, place });
+                inner.waiting.push(WaitingLookup { arrival, place });
                 waiting
             };
             if let Ok(place) = waiting.await {
@@ -72,11 +77,11 @@ impl Places {
     }
 
     /// A place, if one is free now.
-    pub(super) fn try_take(&self) -> Option<Place> {
+    pub(super) fn try_take(&self) -> Option<LookupPlace> {
         let mut inner = self.lock();
         inner.free = inner.free.checked_sub(1)?;
         inner.arrivals += 1;
-        Some(Place { places: self.clone(), arrival: inner.arrivals })
+        Some(LookupPlace { places: self.clone(), arrival: inner.arrivals })
     }
 
     fn give_back(&self, arrival: u64) {
@@ -90,24 +95,24 @@ impl Places {
             next
         };
         // One who gives up at this very moment drops the place, which gives it back again.
-        if let Some(Waiting { arrival, place }) = next {
-            drop(place.send(Place { places: self.clone(), arrival }));
+        if let Some(WaitingLookup { arrival, place }) = next {
+            drop(place.send(LookupPlace { places: self.clone(), arrival }));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LookupLine> {
         lock(&self.inner)
     }
 }
 
 /// A place, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Places,
+pub(super) struct LookupPlace {
+    places: LookupPlaces,
     arrival: u64,
 }
 
-impl Place {
+impl LookupPlace {
     /// Tells whether this place, which has been held for long, is wanted by others: as many of those
     /// that have been are as there are who wait, and those first whose holders came first.
     pub(super) fn is_wanted(&self) -> bool {
@@ -119,7 +124,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LookupPlace {
     fn drop(&mut self) {
         self.places.give_back(self.arrival);
     }
@@ -133,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_of_those_who_wait_is_next() {
-        let places = Places::new(1);
+        let places = LookupPlaces::new(1);
         let held = places.take().await;
         assert!(places.try_take().is_none() && !held.is_wanted());
         let mut first = Box::pin(places.take());
@@ -156,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_given_to_one_who_has_left_is_not_lost() {
-        let places = Places::new(1);
+        let places = LookupPlaces::new(1);
         let held = places.take().await;
         let mut leaving = Box::pin(places.take());
         assert!((&mut leaving).now_or_never().is_none());
@@ -169,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn as_many_leave_as_are_waiting_those_first_who_came_first() {
-        let places = Places::new(3);
+        let places = LookupPlaces::new(3);
         let held = [places.take().await, places.take().await, places.take().await];
         let mut waiting = [Box::pin(places.take()), Box::pin(places.take())];
         for waiting in &mut waiting {

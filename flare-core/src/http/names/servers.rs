@@ -15,7 +15,7 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::ask::{Ask, Found, Unresolved};
+use super::ask::{Ask, FoundName, Unresolved};
 use super::order;
 use crate::port::Clock;
 
@@ -73,7 +73,7 @@ impl Servers {
     }
 
     /// Asks for both families of one name.
-    async fn both(&self, resolver: &TokioResolver, name: Name) -> Result<Found, Unresolved> {
+    async fn both(&self, resolver: &TokioResolver, name: Name) -> Result<FoundName, Unresolved> {
         let v4 = Box::pin(resolver.lookup(name.clone(), RecordType::A));
         let v6 = Box::pin(resolver.lookup(name, RecordType::AAAA));
         let (first, other) = select(v4, v6).await.factor_first();
@@ -89,7 +89,7 @@ impl Servers {
         merge(first, self.understand(second))
     }
 
-    fn understand(&self, answer: Result<Lookup, NetError>) -> Result<Found, Unresolved> {
+    fn understand(&self, answer: Result<Lookup, NetError>) -> Result<FoundName, Unresolved> {
         let lookup = answer.map_err(|error| self.explain(&error))?;
         let lifetime = lookup.answers().iter().map(|record| record.ttl).min().unwrap_or(0);
         let found = lookup.answers().iter().filter_map(|record| record.data.ip_addr());
@@ -97,7 +97,7 @@ impl Servers {
         if addresses.is_empty() {
             return Err(Unresolved { why: NO_ADDRESS.to_owned(), lifetime: Some(Duration::ZERO) });
         }
-        Ok(Found { addresses, lifetime: Duration::from_secs(lifetime.into()) })
+        Ok(FoundName { addresses, lifetime: Duration::from_secs(lifetime.into()) })
     }
 
     /// What an error of the resolver means.
@@ -132,7 +132,7 @@ const NO_ADDRESS: &str = "the name has no address";
 
 #[async_trait]
 impl Ask for Servers {
-    async fn ask(&self, host: &str) -> Result<Found, Unresolved> {
+    async fn ask(&self, host: &str) -> Result<FoundName, Unresolved> {
         let resolver = match &self.resolver {
             Ok(resolver) => resolver,
             Err(reason) => return Err(Unresolved::now(reason.clone())),
@@ -140,9 +140,9 @@ impl Ask for Servers {
         let mut failed = None;
         for name in candidates(host, self.ndots, &self.search)? {
             match self.both(resolver, name).await {
-                Ok(Found { addresses, lifetime }) => {
+                Ok(FoundName { addresses, lifetime }) => {
                     let addresses = order::ordered(addresses, order::has_route);
-                    return Ok(Found { addresses, lifetime });
+                    return Ok(FoundName { addresses, lifetime });
                 }
                 Err(unresolved) => failed = Some(weightier(failed, unresolved)),
             }
@@ -173,9 +173,9 @@ fn candidates(host: &str, ndots: usize, search: &[Name]) -> Result<Vec<Name>, Un
 
 /// Both families of a name.
 fn merge(
-    first: Result<Found, Unresolved>,
-    second: Result<Found, Unresolved>,
-) -> Result<Found, Unresolved> {
+    first: Result<FoundName, Unresolved>,
+    second: Result<FoundName, Unresolved>,
+) -> Result<FoundName, Unresolved> {
     match (first, second) {
         (Ok(mut first), Ok(second)) => {
             first.addresses.extend(second.addresses);

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use hickory_resolver::system_conf::read_system_conf;
 use tracing::{info, warn};
 
-use super::ask::{Ask, Found, Unresolved};
+use super::ask::{Ask, FoundName, Unresolved};
 use super::servers::Servers;
 use crate::port::Clock;
 use crate::tools::lock;
@@ -34,20 +34,20 @@ pub(super) struct System {
     named: Vec<SocketAddr>,
     patience: Duration,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<SystemState>,
 }
 
-struct State {
+struct SystemState {
     hosts: HashMap<String, Vec<IpAddr>>,
     servers: Arc<Servers>,
-    hosts_stamp: Stamp,
-    servers_stamp: Stamp,
+    hosts_stamp: FileStamp,
+    servers_stamp: FileStamp,
     /// When they were last looked at.
     checked: Option<Duration>,
 }
 
 /// By what a change of a file is noticed.
-type Stamp = Option<(SystemTime, u64)>;
+type FileStamp = Option<(SystemTime, u64)>;
 
 impl System {
     /// Reads the files. One that cannot be read is as good as empty, and is told of.
@@ -57,7 +57,7 @@ impl System {
         patience: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let state = State {
+        let state = SystemState {
             hosts_stamp: stamp(&hosts_file),
             servers_stamp: stamp(Path::new(RESOLV_CONF)),
             hosts: read_hosts(&hosts_file),
@@ -73,7 +73,7 @@ impl System {
     }
 
     /// What the files say now.
-    fn current(&self) -> MutexGuard<'_, State> {
+    fn current(&self) -> MutexGuard<'_, SystemState> {
         let now = self.clock.monotonic();
         let mut state = lock(&self.state);
         if state.checked.is_some_and(|checked| now.saturating_sub(checked) < CHECKED) {
@@ -103,13 +103,13 @@ impl System {
 
 #[async_trait]
 impl Ask for System {
-    async fn ask(&self, host: &str) -> Result<Found, Unresolved> {
+    async fn ask(&self, host: &str) -> Result<FoundName, Unresolved> {
         let servers = Arc::clone(&self.current().servers);
         servers.ask(host).await
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileStamp {
     let about = fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))
 }

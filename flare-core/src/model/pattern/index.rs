@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::node::Node;
+use super::node::PatternNode;
 use super::{Endpoint, Params};
 use crate::model::DocumentUrl;
 
@@ -30,7 +30,7 @@ use crate::model::DocumentUrl;
 /// ```
 #[derive(Debug, Clone)]
 pub struct EndpointIndex<T> {
-    hosts: BTreeMap<Box<str>, Node<T>>,
+    hosts: BTreeMap<Box<str>, PatternNode<T>>,
     len: usize,
 }
 
@@ -119,7 +119,7 @@ impl<T> EndpointIndex<T> {
     /// All endpoints with their values: by host, then as the tree has them, shorter ones first and
     /// the wildcard after the literals.
     pub fn iter(&self) -> impl Iterator<Item = (&Endpoint, &T)> {
-        let mut waiting: Vec<&Node<T>> = self.hosts.values().rev().collect();
+        let mut waiting: Vec<&PatternNode<T>> = self.hosts.values().rev().collect();
         std::iter::from_fn(move || {
             loop {
                 let node = waiting.pop()?;

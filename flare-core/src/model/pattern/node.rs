@@ -15,15 +15,15 @@ pub(super) type Leaf<T> = (Endpoint, T);
 /// A place in the tree; the way to it is unique. At most as deep as an endpoint has segments, some
 /// thousand by its length, so recursion is safe.
 #[derive(Debug, Clone)]
-pub(super) struct Node<T> {
-    literals: BTreeMap<Box<str>, Node<T>>,
-    wildcard: Option<Box<Node<T>>>,
+pub(super) struct PatternNode<T> {
+    literals: BTreeMap<Box<str>, PatternNode<T>>,
+    wildcard: Option<Box<PatternNode<T>>>,
     leaf: Option<Leaf<T>>,
 }
 
-impl<T> Node<T> {
+impl<T> PatternNode<T> {
     /// The most specific leaf: a literal is tried first, and the wildcard only if that fails.
-    pub(super) fn find(&self, mut rest: normal::Segments<'_>) -> Option<&Leaf<T>> {
+    pub(super) fn find(&self, mut rest: normal::RawSegments<'_>) -> Option<&Leaf<T>> {
         let Some(segment) = rest.next() else { return self.leaf.as_ref() };
         let exact = self.literals.get(segment).and_then(|child| child.find(rest.clone()));
         if exact.is_some() {
@@ -36,7 +36,7 @@ impl<T> Node<T> {
     /// Every leaf that `rest` leads to, the most specific one first.
     pub(super) fn find_all<'a>(
         &'a self,
-        mut rest: normal::Segments<'_>,
+        mut rest: normal::RawSegments<'_>,
         found: &mut Vec<&'a Leaf<T>>,
     ) {
         let Some(segment) = rest.next() else { return found.extend(self.leaf.as_ref()) };
@@ -108,7 +108,7 @@ impl<T> Node<T> {
     }
 }
 
-impl<T> Default for Node<T> {
+impl<T> Default for PatternNode<T> {
     fn default() -> Self {
         Self { literals: BTreeMap::new(), wildcard: None, leaf: None }
     }

@@ -55,7 +55,7 @@ impl<'a> Segment<'a> {
 
 /// The segments of an endpoint in normal form, from left to right.
 #[derive(Debug, Clone)]
-pub(super) struct Segments<'a>(normal::Segments<'a>);
+pub(super) struct Segments<'a>(normal::RawSegments<'a>);
 
 impl<'a> Segments<'a> {
     pub(super) fn of(endpoint: &'a str) -> Self {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::field::ChangeField;
-use super::find::{Found, NoDocument, find};
+use super::find::{FoundRevision, NoDocument, find};
 use super::{Revision, ShownRevision, value};
 use crate::model::{Invalid, Layout, rfc3339};
 
@@ -90,9 +90,9 @@ impl ChangeRule {
             Invalid::new("document", reason)
         })?;
         let number = match found {
-            Found::One(json) => self.format.read(json.get()),
-            Found::Missing => Err(Invalid::new("", "is missing")),
-            Found::Repeated => Err(Invalid::new("", "is repeated")),
+            FoundRevision::One(json) => self.format.read(json.get()),
+            FoundRevision::Missing => Err(Invalid::new("", "is missing")),
+            FoundRevision::Repeated => Err(Invalid::new("", "is repeated")),
         };
         number.map(Revision::new).map_err(|invalid| invalid.within(self.field.as_str()))
     }

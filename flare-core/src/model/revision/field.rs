@@ -12,12 +12,12 @@ use crate::model::Invalid;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ChangeField {
     source: Box<str>,
-    path: Box<[Step]>,
+    path: Box<[PathStep]>,
 }
 
 /// One level down: the key in an object and, where the text is one, the index in an array.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Step {
+pub(super) struct PathStep {
     pub(super) key: Box<str>,
     pub(super) index: Option<usize>,
 }
@@ -28,7 +28,7 @@ impl ChangeField {
         let path = match field.strip_prefix('/') {
             _ if field.is_empty() => return Err(Invalid::new("", "must not be empty")),
             Some(pointer) => pointer.split('/').map(pointer_step).collect::<Result<_, _>>()?,
-            None => Box::from([Step { key: field.into(), index: None }]),
+            None => Box::from([PathStep { key: field.into(), index: None }]),
         };
         Ok(Self { source: field.into(), path })
     }
@@ -53,12 +53,12 @@ impl ChangeField {
     }
 
     /// The steps from the document to the revision; there is at least one.
-    pub(super) fn path(&self) -> &[Step] {
+    pub(super) fn path(&self) -> &[PathStep] {
         &self.path
     }
 }
 
-fn pointer_step(token: &str) -> Result<Step, Invalid> {
+fn pointer_step(token: &str) -> Result<PathStep, Invalid> {
     let mut key = String::with_capacity(token.len());
     let mut letters = token.chars();
     while let Some(letter) = letters.next() {
@@ -78,7 +78,7 @@ fn pointer_step(token: &str) -> Result<Step, Invalid> {
     let digits = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
     let index =
         if digits && (key == "0" || !key.starts_with('0')) { key.parse().ok() } else { None };
-    Ok(Step { key: key.into(), index })
+    Ok(PathStep { key: key.into(), index })
 }
 
 impl fmt::Display for ChangeField {

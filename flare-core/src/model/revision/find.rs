@@ -9,10 +9,10 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::field::Step;
+use super::field::PathStep;
 
 /// What stands at the end of a path.
-pub(super) enum Found<'d> {
+pub(super) enum FoundRevision<'d> {
     One(&'d RawValue),
     Missing,
     Repeated,
@@ -26,7 +26,10 @@ pub(super) enum NoDocument {
     Malformed(String),
 }
 
-pub(super) fn find<'d>(document: &'d [u8], path: &[Step]) -> Result<Found<'d>, NoDocument> {
+pub(super) fn find<'d>(
+    document: &'d [u8],
+    path: &[PathStep],
+) -> Result<FoundRevision<'d>, NoDocument> {
     let malformed = |error: &dyn fmt::Display| NoDocument::Malformed(error.to_string());
     // Once for all strings, those that are dropped included.
     let text = std::str::from_utf8(document).map_err(|error| malformed(&error))?;
@@ -34,10 +37,10 @@ pub(super) fn find<'d>(document: &'d [u8], path: &[Step]) -> Result<Found<'d>, N
     if let Some(kind) = other_kind(first) {
         return Err(NoDocument::Kind(kind));
     }
-    let mut found = Found::Missing;
+    let mut found = FoundRevision::Missing;
     let mut json = serde_json::Deserializer::from_str(text);
     let goal = Some(Goal { path, found: &mut found });
-    Read { goal }.deserialize(&mut json).map_err(|error| malformed(&error))?;
+    ReadRevision { goal }.deserialize(&mut json).map_err(|error| malformed(&error))?;
     json.end().map_err(|error| malformed(&error))?;
     Ok(found)
 }
@@ -56,35 +59,35 @@ fn other_kind(first: Option<u8>) -> Option<&'static str> {
 
 /// Reads one value. With a goal it follows the path into it, or takes it where the path has ended;
 /// without one it only makes sure that it is JSON.
-struct Read<'p, 'f, 'd> {
+struct ReadRevision<'p, 'f, 'd> {
     goal: Option<Goal<'p, 'f, 'd>>,
 }
 
 struct Goal<'p, 'f, 'd> {
-    path: &'p [Step],
-    found: &'f mut Found<'d>,
+    path: &'p [PathStep],
+    found: &'f mut FoundRevision<'d>,
 }
 
-impl Read<'_, '_, '_> {
+impl ReadRevision<'_, '_, '_> {
     const DROP: Self = Self { goal: None };
 }
 
-impl<'d> DeserializeSeed<'d> for Read<'_, '_, 'd> {
+impl<'d> DeserializeSeed<'d> for ReadRevision<'_, '_, 'd> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'d>>(self, json: D) -> Result<(), D::Error> {
         match self.goal {
             Some(Goal { path: [], found }) => {
                 // The text itself: a number must not pass through a float.
-                *found = Found::One(<&RawValue>::deserialize(json)?);
+                *found = FoundRevision::One(<&RawValue>::deserialize(json)?);
                 Ok(())
             }
-            goal => json.deserialize_any(Read { goal }),
+            goal => json.deserialize_any(ReadRevision { goal }),
         }
     }
 }
 
-impl<'d> Visitor<'d> for Read<'_, '_, 'd> {
+impl<'d> Visitor<'d> for ReadRevision<'_, '_, 'd> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,39 +97,42 @@ impl<'d> Visitor<'d> for Read<'_, '_, 'd> {
     fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<(), A::Error> {
         let Some(Goal { path: [step, path @ ..], found }) = self.goal else {
             while map.next_key_seed(IsKey(""))?.is_some() {
-                map.next_value_seed(Read::DROP)?;
+                map.next_value_seed(ReadRevision::DROP)?;
             }
             return Ok(());
         };
         let mut seen = false;
         while let Some(here) = map.next_key_seed(IsKey(&step.key))? {
             if !here {
-                map.next_value_seed(Read::DROP)?;
+                map.next_value_seed(ReadRevision::DROP)?;
             } else if !seen {
                 seen = true;
-                map.next_value_seed(Read { goal: Some(Goal { path, found: &mut *found }) })?;
+                map.next_value_seed(ReadRevision {
+                    goal: Some(Goal { path, found: &mut *found }),
+                })?;
             } else {
                 // Which of the two is meant is unclear, whatever lies below them.
-                map.next_value_seed(Read::DROP)?;
-                *found = Found::Repeated;
+                map.next_value_seed(ReadRevision::DROP)?;
+                *found = FoundRevision::Repeated;
             }
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'d>>(self, mut seq: A) -> Result<(), A::Error> {
-        if let Some(Goal { path: [Step { index: Some(index), .. }, path @ ..], found }) = self.goal
+        if let Some(Goal { path: [PathStep { index: Some(index), .. }, path @ ..], found }) =
+            self.goal
         {
             for _ in 0..*index {
-                if seq.next_element_seed(Read::DROP)?.is_none() {
+                if seq.next_element_seed(ReadRevision::DROP)?.is_none() {
                     return Ok(());
                 }
             }
-            if seq.next_element_seed(Read { goal: Some(Goal { path, found }) })?.is_none() {
+            if seq.next_element_seed(ReadRevision { goal: Some(Goal { path, found }) })?.is_none() {
                 return Ok(());
             }
         }
-        while seq.next_element_seed(Read::DROP)?.is_some() {}
+        while seq.next_element_seed(ReadRevision::DROP)?.is_some() {}
         Ok(())
     }
 

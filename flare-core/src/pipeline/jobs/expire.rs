@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use self::cursor::{Cursor, Pass};
-use super::held::{Ended, Held, Next, TURN};
+use super::held::{ClaimedJob, Ended, Next, TURN};
 use crate::error::Result;
 use crate::model::{DocumentKey, RecordName, Row, RowKey, Version};
 use crate::pipeline::context::Context;
@@ -26,7 +26,7 @@ const PAGE: usize = 100;
 /// Tombstones go in two passes. The first removes settled rows; the second, once no spread task of
 /// that time lives any more, the tombstones that have no row. In between a late task may have made a
 /// row anew, which could never be settled if its document were gone.
-pub(super) async fn expire(held: &mut Held<'_>) -> Result<Next, Ended> {
+pub(super) async fn expire(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     let settings = &held.context().settings;
     let mut cursor = match Cursor::read(held.job().cursor.as_deref()) {
         Some(cursor) => cursor,
@@ -70,7 +70,7 @@ fn go_on(cursor: &Cursor) -> Next {
 }
 
 /// What comes after the last tombstone of a pass.
-fn end_of(cursor: &Cursor, held: &Held<'_>) -> Next {
+fn end_of(cursor: &Cursor, held: &ClaimedJob<'_>) -> Next {
     let settings = &held.context().settings;
     match cursor.pass {
         Pass::First if cursor.after.is_some() => {
@@ -109,7 +109,7 @@ impl Pages<'_> {
 /// Removes the settled rows of tombstones, after one of them; gives where to go on if the turn ends
 /// before they do.
 async fn clear_rows(
-    held: &mut Held<'_>,
+    held: &mut ClaimedJob<'_>,
     mut tombstones: Vec<DocumentHead>,
     mut after: Option<RowKey>,
     left: &mut usize,
@@ -159,7 +159,7 @@ fn last_of(context: &Context, rows: &Listing<Row>) -> Option<RowKey> {
 
 /// Removes those of these tombstones that have no row at all.
 async fn remove_bare(
-    held: &mut Held<'_>,
+    held: &mut ClaimedJob<'_>,
     tombstones: Vec<DocumentHead>,
     left: &mut usize,
 ) -> Result<(), Ended> {

@@ -43,7 +43,7 @@ impl From<Error> for Ended {
 
 /// A job that is this runtime's for now.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct ClaimedJob<'a> {
     context: &'a Context,
     /// What it writes under.
     epoch: Epoch,
@@ -51,7 +51,7 @@ pub(super) struct Held<'a> {
     job: Job,
 }
 
-impl<'a> Held<'a> {
+impl<'a> ClaimedJob<'a> {
     /// Takes a job: from now on others leave it alone for a while.
     pub(super) async fn take(context: &'a Context, epoch: Epoch, job: Job) -> Result<Self, Ended> {
         let mut held = Self { context, epoch, job };
@@ -71,7 +71,7 @@ impl<'a> Held<'a> {
     pub(super) fn subject<T: FromStr<Err = Invalid>>(&self) -> Result<T> {
         self.job.subject.parse().map_err(|invalid: Invalid| {
             let detail = format!("{:?} {}", self.job.subject, invalid.reason());
-            Error::new(ErrorKind::Corrupt, "job").detail(detail)
+            Error::new(ErrorKind::Corrupt, "job").with_detail(detail)
         })
     }
 

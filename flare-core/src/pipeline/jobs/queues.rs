@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use futures::future::ready;
 use tracing::warn;
 
-use super::held::{Ended, Held, Next};
+use super::held::{ClaimedJob, Ended, Next};
 use super::{AT_ONCE, ask_from};
 use crate::error::Result;
 use crate::model::{JobKind, LaneId, Placement, Subscription, SubscriptionId, SubscriptionStatus};
@@ -32,7 +32,7 @@ pub(crate) async fn align_later(context: &Context, subscription: &Subscription, 
 }
 
 /// Has a turn at bringing the queues of a subscription in line with its lanes.
-pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
+pub(super) async fn align(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     let id: SubscriptionId = held.subject()?;
     let Some(lanes) = lanes_of(held.context(), id).await? else {
         return Ok(Next::Done);
@@ -67,7 +67,7 @@ pub(super) async fn align(held: &mut Held<'_>) -> Result<Next, Ended> {
 
 /// Deletes the queues of a subscription that is being removed: all there are, for nobody remembers
 /// every number of lanes it ever had.
-pub(super) async fn remove(held: &mut Held<'_>, id: SubscriptionId) -> Result<(), Ended> {
+pub(super) async fn remove(held: &mut ClaimedJob<'_>, id: SubscriptionId) -> Result<(), Ended> {
     if held.context().settings.placement != Placement::Isolated {
         return Ok(());
     }
@@ -95,7 +95,7 @@ async fn lanes_of(context: &Context, id: SubscriptionId) -> Result<Option<u16>> 
 
 /// How many lanes a subscription may have had: by what the job was told, and by what its lanes
 /// remembered.
-async fn had(held: &Held<'_>, id: SubscriptionId) -> Result<u16> {
+async fn had(held: &ClaimedJob<'_>, id: SubscriptionId) -> Result<u16> {
     let cursor = held.job().cursor.as_deref().unwrap_or_default();
     let told = cursor.trim_end_matches(AGAIN).parse().unwrap_or(0);
     let states = held.context().repository.lanes(id).await?;
@@ -104,7 +104,12 @@ async fn had(held: &Held<'_>, id: SubscriptionId) -> Result<u16> {
 }
 
 /// Deletes the queues of the lanes from one up to, but not including, another.
-async fn delete(held: &mut Held<'_>, id: SubscriptionId, from: u16, to: u16) -> Result<(), Ended> {
+async fn delete(
+    held: &mut ClaimedJob<'_>,
+    id: SubscriptionId,
+    from: u16,
+    to: u16,
+) -> Result<(), Ended> {
     let queue = &held.context().queue;
     for (done, shard) in (from..to).enumerate() {
         queue.delete(&queue_of(id, shard)).await?;
@@ -113,7 +118,7 @@ async fn delete(held: &mut Held<'_>, id: SubscriptionId, from: u16, to: u16) -> 
     Ok(())
 }
 
-async fn keep_now_and_then(held: &mut Held<'_>, done: usize) -> Result<(), Ended> {
+async fn keep_now_and_then(held: &mut ClaimedJob<'_>, done: usize) -> Result<(), Ended> {
     match (done + 1).is_multiple_of(AT_A_TIME) {
         true => held.keep().await,
         false => Ok(()),

@@ -1,15 +1,15 @@
 //! Takes a resource whose deletion began; gives it removed with its documents, unless whoever
 //! began it backed out. Twice over its documents: a put that was under way may have stored one.
 
-use super::held::{Ended, Held, Next};
+use super::held::{ClaimedJob, Ended, Next};
 use crate::error::Error;
 use crate::model::{RecordName, ResourceId, ResourceState};
-use crate::pipeline::close::{Closed, conclude};
+use crate::pipeline::close::{ResourceClosed, conclude};
 use crate::pipeline::retire::{discard, retire};
 use crate::port::Page;
 
 /// Has a turn at removing a resource.
-pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
+pub(super) async fn remove(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     let id: ResourceId = held.subject()?;
     let repository = &held.context().repository;
     let state = match repository.resource(id).await {
@@ -18,8 +18,8 @@ pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
             Some(unreadable) if unreadable.deleted => Some(ResourceState::Deleted),
             // Active or deleting: only of the latter anything can be concluded.
             Some(_) => match conclude(held.context(), id).await? {
-                Closed::Deleted => Some(ResourceState::Deleted),
-                Closed::InUse(_) | Closed::Elsewhere => return Ok(Next::Done),
+                ResourceClosed::Deleted => Some(ResourceState::Deleted),
+                ResourceClosed::InUse(_) | ResourceClosed::Elsewhere => return Ok(Next::Done),
             },
             None => return Err(error.into()),
         },
@@ -28,9 +28,9 @@ pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
         // Whoever wanted it deleted found subscriptions.
         Some(ResourceState::Active) => return Ok(Next::Done),
         Some(ResourceState::Deleting) => match conclude(held.context(), id).await? {
-            Closed::Deleted => {}
-            Closed::InUse(_) => return Ok(Next::Done),
-            Closed::Elsewhere => return Ok(Next::GoOn),
+            ResourceClosed::Deleted => {}
+            ResourceClosed::InUse(_) => return Ok(Next::Done),
+            ResourceClosed::Elsewhere => return Ok(Next::GoOn),
         },
         Some(ResourceState::Deleted) | None => {}
     }
@@ -47,7 +47,7 @@ pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
 
 /// Where several deletions crossed, one may have concluded what another had called off, and a
 /// subscription slipped in between: there is nothing left that it could be told of.
-async fn evict(held: &mut Held<'_>, id: ResourceId) -> Result<(), Ended> {
+async fn evict(held: &mut ClaimedJob<'_>, id: ResourceId) -> Result<(), Ended> {
     let context = held.context();
     let page = Page::new(u32::try_from(context.batch_limit()).unwrap_or(u32::MAX), 0);
     loop {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tracing::{Instrument, debug, debug_span, warn};
 
-use super::held::{Ended, Held, Next};
+use super::held::{ClaimedJob, Ended, Next};
 use super::{AT_ONCE, ask, expire, queues, resource, subscription};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::{Epoch, Job, JobId, JobKind, Timestamp};
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 1_024;
 /// Works stored jobs until told to stop.
 pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
     let pulse = context.pulse("jobs");
-    let mut runner = Runner::new(&context, &pulse);
+    let mut runner = JobRunner::new(&context, &pulse);
     loop {
         pulse.works();
         // Dropped wherever it is: whoever takes the job next goes on.
@@ -47,7 +47,7 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
     }
 }
 
-struct Runner<'a> {
+struct JobRunner<'a> {
     context: &'a Context,
     pulse: &'a Pulse,
     /// Drawn when first needed, and anew whenever somebody has a greater epoch.
@@ -58,7 +58,7 @@ struct Runner<'a> {
     failures: HashMap<JobId, u32>,
 }
 
-impl<'a> Runner<'a> {
+impl<'a> JobRunner<'a> {
     fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
         let (epoch, failures) = (None, HashMap::new());
         Self { context, pulse, epoch, recurring_at: Timestamp::EPOCH, failures }
@@ -116,7 +116,7 @@ impl<'a> Runner<'a> {
     async fn work(&mut self, job: Job) -> Result<bool> {
         let (id, kind, subject) = (job.id, job.kind, job.subject.clone());
         let epoch = self.epoch().await?;
-        let mut held = match Held::take(self.context, epoch, job).await {
+        let mut held = match ClaimedJob::take(self.context, epoch, job).await {
             Ok(held) => held,
             Err(Ended::Taken) => return Ok(self.overtaken()),
             Err(Ended::Failed(error)) => return Err(error),
@@ -176,7 +176,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
+async fn turn(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     match held.job().kind {
         JobKind::RemoveSubscription => subscription::remove(held).await,
         JobKind::RemoveResource => resource::remove(held).await,
@@ -185,7 +185,7 @@ async fn turn(held: &mut Held<'_>) -> Result<Next, Ended> {
         JobKind::Backfill | JobKind::Migrate | JobKind::Reconcile => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
-            Err(error.detail("this version does not know how to do this").into())
+            Err(error.with_detail("this version does not know how to do this").into())
         }
     }
 }
@@ -195,7 +195,8 @@ async fn guarded<T>(work: impl Future<Output = Result<T, Ended>>) -> Result<T, E
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        let error = Error::new(ErrorKind::Internal, "job").detail(format!("it panicked: {said}"));
+        let error =
+            Error::new(ErrorKind::Internal, "job").with_detail(format!("it panicked: {said}"));
         Err(error.into())
     })
 }

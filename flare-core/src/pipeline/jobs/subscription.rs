@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::held::{Ended, Held, Next};
+use super::held::{ClaimedJob, Ended, Next};
 use super::queues;
 use crate::model::{SubscriptionId, SubscriptionStatus};
 
@@ -13,7 +13,7 @@ use crate::model::{SubscriptionId, SubscriptionStatus};
 const STILL_WORKED: Duration = Duration::from_secs(5);
 
 /// Has a turn at removing a subscription.
-pub(super) async fn remove(held: &mut Held<'_>) -> Result<Next, Ended> {
+pub(super) async fn remove(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     let id: SubscriptionId = held.subject()?;
     let repository = &held.context().repository;
     let found = repository.subscription(id).await;

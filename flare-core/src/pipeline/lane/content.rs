@@ -24,7 +24,7 @@ impl ContentBudget {
 
     /// The part of one lane.
     pub(super) fn lane(&self) -> LaneContent {
-        let held = Arc::new(Mutex::new(Held::default()));
+        let held = Arc::new(Mutex::new(HeldBytes::default()));
         LaneContent { budget: self.clone(), held, largest: None }
     }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for ContentBudget {
 
 /// What one lane holds.
 #[derive(Debug, Default, Clone, Copy)]
-struct Held {
+struct HeldBytes {
     /// Bytes that are counted in the budget.
     counted: u64,
     /// Whether it holds the document that is its own, which is not.
@@ -51,7 +51,7 @@ struct Held {
 /// One lane's part of the budget.
 pub(super) struct LaneContent {
     budget: ContentBudget,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldBytes>>,
     /// About how large its documents are, if it has read any: the largest of late.
     largest: Option<u64>,
 }
@@ -116,14 +116,14 @@ pub(super) struct Reserved {
 
 impl Reserved {
     /// A way to read no more than that.
-    pub(super) fn reading(&self) -> Reading {
-        Reading { next: self.first, left: self.bytes, own: self.own, largest: 0 }
+    pub(super) fn reading(&self) -> ReadingRoom {
+        ReadingRoom { next: self.first, left: self.bytes, own: self.own, largest: 0 }
     }
 }
 
 /// How much of what was set aside is left while documents are being read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct ReadingRoom {
     next: usize,
     left: u64,
     /// One that is read is not counted.
@@ -131,7 +131,7 @@ pub(super) struct Reading {
     largest: usize,
 }
 
-impl Reading {
+impl ReadingRoom {
     /// How many documents to read next; none, if there may be no room for another.
     pub(super) fn next(&self) -> usize {
         self.next
@@ -161,7 +161,7 @@ impl Reading {
 /// Bytes of a lane that are counted until this is dropped.
 pub(super) struct ContentHold {
     budget: ContentBudget,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldBytes>>,
     counted: u64,
     /// It is the document that is the lane's own.
     own: bool,

@@ -52,10 +52,10 @@ pub(super) struct Group<T> {
     limit: usize,
     call: Call<T>,
     turns: Semaphore,
-    waiting: Mutex<VecDeque<Waiting<T>>>,
+    waiting: Mutex<VecDeque<WaitingWrite<T>>>,
 }
 
-struct Waiting<T> {
+struct WaitingWrite<T> {
     items: Vec<T>,
     answer: oneshot::Sender<Answers>,
 }
@@ -74,7 +74,7 @@ impl<T> Group<T> {
         }
         let count = items.len();
         let (answer, mut answered) = oneshot::channel();
-        self.lock().push_back(Waiting { items, answer });
+        self.lock().push_back(WaitingWrite { items, answer });
         loop {
             tokio::select! {
                 biased;
@@ -112,14 +112,15 @@ impl<T> Group<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting<T>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingWrite<T>>> {
         lock(&self.waiting)
     }
 }
 
 /// Whoever stored for us was dropped half-way.
 fn unknown(count: usize) -> Answers {
-    let error = Error::new(ErrorKind::Unavailable, "store").detail("the lane that stored it ended");
+    let error =
+        Error::new(ErrorKind::Unavailable, "store").with_detail("the lane that stored it ended");
     (0..count).map(|_| Err(error.clone())).collect()
 }
 

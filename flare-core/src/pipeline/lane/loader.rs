@@ -93,6 +93,8 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
         }
     }
     put_off(&lane, unreadable).await?;
+    // Something may have been spread again.
+    load.behind |= !orphans.is_empty();
     orphans::forget(&lane, orphans).await?;
     if reread {
         let subscription = repository.subscription(lane.id.subscription).await;

@@ -23,14 +23,14 @@ pub(super) async fn forget(lane: &Lane, orphans: Vec<Row>) -> Result<()> {
             let effect = RowEffect::Settle { version: row.wanted, present: present(row) };
             RowUpdate { key: row.key.clone(), effect }
         };
-        for applied in lane.groups.rows.store(rows.iter().map(settle).collect()).await {
-            applied?;
-        }
+        // Whatever the answer, it may have taken place: what is settled is removed.
+        let applied = lane.groups.rows.store(rows.iter().map(settle).collect()).await;
         let settled: Vec<(RowKey, Version)> =
             rows.iter().map(|row| (row.key.clone(), row.wanted)).collect();
         for removal in lane.context.repository.remove_settled_rows(settled).await {
             removal?;
         }
+        applied.into_iter().collect::<Result<Vec<_>>>()?;
         respread(lane, rows).await?;
     }
     Ok(())

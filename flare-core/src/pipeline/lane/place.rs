@@ -38,7 +38,7 @@ pub(crate) struct Usage {
 struct Line {
     sharing: Sharing,
     /// Who is to be told when their turn has come.
-    waiting: HashMap<Ticket, oneshot::Sender<Held>>,
+    waiting: HashMap<Ticket, oneshot::Sender<HeldPlaces>>,
 }
 
 impl Places {
@@ -72,7 +72,7 @@ impl Places {
         change(&mut line.sharing);
         let mut given = Vec::new();
         while let Some((ticket, count)) = line.sharing.serve() {
-            let held = Held::new(self, ticket.client(), count);
+            let held = HeldPlaces::new(self, ticket.client(), count);
             given.push((line.waiting.remove(&ticket), held));
         }
         // Whoever has left meanwhile gives them back at once, for which the line must be free.
@@ -99,19 +99,22 @@ impl ClientPlaces {
     }
 
     /// Places for `wanted` requests or as many as it may have, if it may have some now.
-    pub(super) fn try_take(&self, wanted: usize) -> Option<Held> {
+    pub(super) fn try_take(&self, wanted: usize) -> Option<HeldPlaces> {
         let count = self.places.lock().sharing.try_take(self.client, wanted)?;
-        Some(Held::new(&self.places, self.client, count))
+        Some(HeldPlaces::new(&self.places, self.client, count))
     }
 
     /// The same, in line with the other clients. `None` if there will never be any.
-    pub(super) fn take(&self, wanted: usize) -> impl Future<Output = Option<Held>> + Send + use<> {
+    pub(super) fn take(
+        &self,
+        wanted: usize,
+    ) -> impl Future<Output = Option<HeldPlaces>> + Send + use<> {
         let (tell, told) = oneshot::channel();
         let mut line = self.places.lock();
         let ticket = line.sharing.wait(self.client, wanted);
         line.waiting.insert(ticket, tell);
         drop(line);
-        let waiting = Waiting { places: self.places.clone(), ticket };
+        let waiting = WaitingPlace { places: self.places.clone(), ticket };
         async move {
             let held = told.await.ok();
             drop(waiting);
@@ -127,12 +130,12 @@ impl Drop for ClientPlaces {
 }
 
 /// A wish that is forgotten with this.
-struct Waiting {
+struct WaitingPlace {
     places: Places,
     ticket: Ticket,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         let waiting = self.places.lock().waiting.remove(&self.ticket);
         if waiting.is_some() {
@@ -144,7 +147,7 @@ impl Drop for Waiting {
 
 /// Places for the next requests of a client.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldPlaces {
     places: Places,
     client: SubscriptionId,
     count: usize,
@@ -152,7 +155,7 @@ pub(super) struct Held {
     young: bool,
 }
 
-impl Held {
+impl HeldPlaces {
     fn new(places: &Places, client: SubscriptionId, count: usize) -> Self {
         Self { places: places.clone(), client, count, young: true }
     }
@@ -180,7 +183,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldPlaces {
     fn drop(&mut self) {
         if self.count == 0 {
             return;

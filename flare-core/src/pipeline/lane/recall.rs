@@ -10,7 +10,7 @@ use tracing::warn;
 use super::Lane;
 use crate::error::{Error, Result};
 use crate::model::{LaneId, LaneState, Unreadable};
-use crate::pipeline::health::Health;
+use crate::pipeline::health::ClientHealth;
 use crate::pipeline::stage::{chain, pause_after};
 
 /// What is stored of a subscription's lanes, read by the first of those that begin together.
@@ -35,7 +35,7 @@ impl FormerLanes {
 }
 
 /// What is remembered of the lane; `None` if it is to end before that is known.
-pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Health> {
+pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<ClientHealth> {
     let context = &lane.context;
     let mut failures = 0;
     while !lane.stop.is_requested() {
@@ -44,7 +44,7 @@ pub(super) async fn recall(lane: &Lane, former: FormerLanes) -> Option<Health> {
                 let held = states.iter().filter_map(|state| state.hold_until);
                 held.for_each(|until| lane.hold.until(until));
                 let own = heritage(lane.id, lane.subscription.spec.delivery().lanes(), states);
-                return Some(Health::recall(own, lane.subscription.resumed_at));
+                return Some(ClientHealth::recall(own, lane.subscription.resumed_at));
             }
             // It was said that it cannot be read.
             Err(error) if error.unreadable().is_some() => {

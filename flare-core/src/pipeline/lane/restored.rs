@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 /// There is nothing to note.
 const NOTHING: i64 = i64::MIN;
 
-/// When a lane's queue was made again, by our clock, until the lane takes note of it.
+/// When a lane's queue was made again, until the lane takes note of it.
 #[derive(Debug)]
 pub(crate) struct Restored(AtomicI64);
 

@@ -14,8 +14,10 @@ use super::Lane;
 use super::alarm::Alarm;
 use super::content::{ContentHold, LaneContent, Reserved};
 use super::loader::{Busy, Load, load, size};
-use super::machine::{Command, Event, Figures, Loaded, Machine, Moment, News, Report, Sent};
-use super::place::{ClientPlaces, Held, Places};
+use super::machine::{
+    AttemptReport, Command, Figures, LaneEvent, LaneNews, Loaded, Machine, Moment, Sent,
+};
+use super::place::{ClientPlaces, HeldPlaces, Places};
 use super::recall::{FormerLanes, recall};
 use super::sender::send;
 use super::settler::{Flushed, flush};
@@ -24,7 +26,7 @@ use crate::error::Result;
 use crate::model::{Applied, LaneState};
 use crate::observe;
 use crate::pipeline::counters::Unsaved;
-use crate::pipeline::health::Health;
+use crate::pipeline::health::ClientHealth;
 use crate::pipeline::meter;
 use crate::pipeline::progress::Pulse;
 use crate::pipeline::stage::chain;
@@ -36,7 +38,7 @@ pub(crate) async fn run(lane: Lane, places: Places, former: FormerLanes) {
     let span = info_span!(parent: None, observe::LANE, lane = %lane.id, epoch = %lane.term.epoch);
     let work = async {
         if let Some(health) = recall(&lane, former).await {
-            Runner::new(lane, &places, health).run().await;
+            LaneRunner::new(lane, &places, health).run().await;
         }
     };
     work.instrument(span).await;
@@ -45,7 +47,7 @@ pub(crate) async fn run(lane: Lane, places: Places, former: FormerLanes) {
 /// How a request's task ended.
 type Joined = std::result::Result<(Id, DeliveryOutcome), JoinError>;
 
-struct Runner {
+struct LaneRunner {
     lane: Lane,
     machine: Machine<ContentHold>,
     places: ClientPlaces,
@@ -61,8 +63,8 @@ struct Runner {
     /// Requests under way, and by which numbers the machine knows them.
     sending: JoinSet<DeliveryOutcome>,
     numbers: HashMap<Id, u64>,
-    held: Option<Held>,
-    asking: Option<BoxFuture<'static, Option<Held>>>,
+    held: Option<HeldPlaces>,
+    asking: Option<BoxFuture<'static, Option<HeldPlaces>>>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
     storing: Option<BoxFuture<'static, Flushed>>,
     noting: Option<BoxFuture<'static, Result<Applied>>>,
@@ -70,8 +72,8 @@ struct Runner {
     alarm: Alarm,
 }
 
-impl Runner {
-    fn new(lane: Lane, places: &Places, health: Health) -> Self {
+impl LaneRunner {
+    fn new(lane: Lane, places: &Places, health: ClientHealth) -> Self {
         let context = &lane.context;
         let (tenure, subscription) = (lane.term.tenure, Arc::clone(&lane.subscription));
         let machine =
@@ -98,7 +100,7 @@ impl Runner {
     }
 
     async fn run(mut self) {
-        let mut event = Event::Begun;
+        let mut event = LaneEvent::Begun;
         loop {
             self.take(event);
             if self.machine.is_over() {
@@ -109,7 +111,7 @@ impl Runner {
     }
 
     /// Hands an event to the machine and obeys, until nothing more happens at once.
-    fn take(&mut self, event: Event<ContentHold>) {
+    fn take(&mut self, event: LaneEvent<ContentHold>) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let moment = self.moment();
@@ -139,7 +141,7 @@ impl Runner {
     }
 
     /// Waits for what happens next.
-    async fn next(&mut self) -> Event<ContentHold> {
+    async fn next(&mut self) -> LaneEvent<ContentHold> {
         self.alarm.set(self.machine.wakes_at(), &self.lane.context.store_clock);
         let (begins, counted) = (!self.machine.is_ending(), self.machine.may_be_asked());
         tokio::select! {
@@ -148,36 +150,40 @@ impl Runner {
             sent = self.sending.join_next_with_id(), if !self.sending.is_empty() => self.sent(sent).await,
             loaded = taken(&mut self.loading) => self.loaded(loaded),
             held = taken(&mut self.asking) => {
-                let count = held.as_ref().map(Held::count);
+                let count = held.as_ref().map(HeldPlaces::count);
                 self.held = held;
-                Event::Places(count)
+                LaneEvent::Places(count)
             }
             noted = taken(&mut self.noting) => noted_as(noted),
             suspended = taken(&mut self.suspending) => suspended_as(suspended),
-            () = self.lane.wake.notified(), if begins => Event::Woken,
+            () = self.lane.wake.notified(), if begins => LaneEvent::Woken,
             // The sender is the context's, which this holds.
-            _ = self.asked.changed(), if counted => Event::Asked,
-            () = self.alarm.rings() => Event::Rung,
+            _ = self.asked.changed(), if counted => LaneEvent::Asked,
+            () = self.alarm.rings() => LaneEvent::Rung,
         }
     }
 
     /// Does as it is told; gives what that leads to at once.
-    fn obey(&mut self, command: Command<ContentHold>) -> Option<Event<ContentHold>> {
+    fn obey(&mut self, command: Command<ContentHold>) -> Option<LaneEvent<ContentHold>> {
         match command {
-            Command::Load { window, least, busy } => return self.load(window, least, busy),
+            Command::Load { window, least, busy, subscription } => {
+                self.lane.subscription = subscription;
+                return self.load(window, least, busy);
+            }
             Command::StopLoading => self.loading = None,
             Command::AskPlaces(wanted) => {
                 self.held = self.places.try_take(wanted);
                 if let Some(held) = &self.held {
-                    return Some(Event::Places(Some(held.count())));
+                    return Some(LaneEvent::Places(Some(held.count())));
                 }
                 self.asking = Some(self.places.take(wanted).boxed());
             }
             Command::ReturnPlaces => self.held = None,
-            Command::KeepPlaces => self.held.iter_mut().for_each(Held::keep),
+            Command::KeepPlaces => self.held.iter_mut().for_each(HeldPlaces::keep),
             Command::StopAsking => self.asking = None,
+            Command::StopSuspending => self.suspending = None,
             Command::Send { number, subscription, document, telling, hold } => {
-                let Some(place) = self.held.as_mut().and_then(Held::next) else {
+                let Some(place) = self.held.as_mut().and_then(HeldPlaces::next) else {
                     debug_assert!(false, "a request without a place");
                     return None;
                 };
@@ -201,22 +207,22 @@ impl Runner {
         None
     }
 
-    fn load(&mut self, window: usize, least: usize, busy: Busy) -> Option<Event<ContentHold>> {
+    fn load(&mut self, window: usize, least: usize, busy: Busy) -> Option<LaneEvent<ContentHold>> {
         let room: Reserved = match self.content.reserve(window, self.places.is_slow()) {
             Some(room) if room.documents >= least => room,
-            room => return Some(Event::NoRoom { at_all: room.is_none() }),
+            room => return Some(LaneEvent::NoRoom { at_all: room.is_none() }),
         };
         self.pulse.works();
         self.loading = Some(load(self.lane.clone(), busy, room).boxed());
         None
     }
 
-    fn loaded(&mut self, loaded: Result<Load>) -> Event<ContentHold> {
+    fn loaded(&mut self, loaded: Result<Load>) -> LaneEvent<ContentHold> {
         let load = match loaded {
             Ok(load) => load,
             Err(error) => {
                 warn!(error = %chain(&error), "could not load rows, will retry");
-                return Event::LoadFailed;
+                return LaneEvent::LoadFailed;
             }
         };
         if self.machine.can_store() {
@@ -230,7 +236,7 @@ impl Runner {
             let hold = self.content.hold(size(&document), slow);
             (row, document, hold)
         });
-        Event::Loaded(Loaded {
+        LaneEvent::Loaded(Loaded {
             due: counted.collect(),
             next_due: load.next_due,
             more: load.more,
@@ -242,13 +248,13 @@ impl Runner {
 
     /// Whatever else is finished by now is judged, and stored, together with it; on a busy machine a
     /// turn for the others finishes some more.
-    async fn sent(&mut self, first: Option<Joined>) -> Event<ContentHold> {
+    async fn sent(&mut self, first: Option<Joined>) -> LaneEvent<ContentHold> {
         let mut ended: Vec<Sent> = first.into_iter().filter_map(|it| self.ended(it)).collect();
         tokio::task::yield_now().await;
         while let Some(next) = self.sending.try_join_next_with_id() {
             ended.extend(self.ended(next));
         }
-        Event::Sent(ended)
+        LaneEvent::Sent(ended)
     }
 
     fn ended(&mut self, joined: Joined) -> Option<Sent> {
@@ -263,13 +269,13 @@ impl Runner {
         Some(Sent { number, outcome, random: self.random.f64(), dead_letter })
     }
 
-    fn stored(&mut self, flushed: Flushed) -> Event<ContentHold> {
+    fn stored(&mut self, flushed: Flushed) -> LaneEvent<ContentHold> {
         match &flushed.error {
             Some(error) => warn!(error = %chain(error), "could not store outcomes, will retry"),
             None if self.machine.can_load() => self.pulse.rests(),
             None => {}
         }
-        Event::Stored(flushed)
+        LaneEvent::Stored(flushed)
     }
 
     fn note(&mut self, state: LaneState) {
@@ -282,28 +288,28 @@ impl Runner {
     }
 }
 
-fn noted_as(noted: Result<Applied>) -> Event<ContentHold> {
+fn noted_as(noted: Result<Applied>) -> LaneEvent<ContentHold> {
     match noted {
-        Ok(applied) => Event::Noted(applied),
+        Ok(applied) => LaneEvent::Noted(applied),
         Err(error) => {
             warn!(error = %chain(&error), "could not store the lane's state");
-            Event::NoteFailed
+            LaneEvent::NoteFailed
         }
     }
 }
 
-fn suspended_as(suspended: Result<Suspended>) -> Event<ContentHold> {
+fn suspended_as(suspended: Result<Suspended>) -> LaneEvent<ContentHold> {
     match suspended {
-        Ok(suspended) => Event::Suspended(suspended),
+        Ok(suspended) => LaneEvent::Suspended(suspended),
         Err(error) => {
             warn!(error = %chain(&error), "could not suspend, will retry");
-            Event::SuspendFailed
+            LaneEvent::SuspendFailed
         }
     }
 }
 
-fn tell(report: &Report) {
-    let Report { attempt, judgement, latency, took } = report;
+fn tell(report: &AttemptReport) {
+    let AttemptReport { attempt, judgement, latency, took } = report;
     debug!(
         document = %attempt.row.key.url,
         version = %attempt.telling.version,
@@ -315,13 +321,13 @@ fn tell(report: &Report) {
     meter::attempted(judgement, *latency);
 }
 
-fn say(news: &News) {
+fn say(news: &LaneNews) {
     match news {
-        News::Down { failures, error } => warn!(
+        LaneNews::Down { failures, error } => warn!(
             error,
             failures, "the client is down: it is tried by one request at a time until it answers"
         ),
-        News::Back => info!("the client is back"),
-        News::Fenced => warn!("a later owner works this lane"),
+        LaneNews::Back => info!("the client is back"),
+        LaneNews::Fenced => warn!("a later owner works this lane"),
     }
 }

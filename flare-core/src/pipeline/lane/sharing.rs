@@ -32,7 +32,7 @@ pub(super) struct Sharing {
     clients: HashMap<SubscriptionId, Client>,
     /// Clients in line, first those that are quick, then those that are slow: what may be given to one
     /// of a kind may be given to whoever is before it.
-    lines: [BTreeSet<Turn>; 2],
+    lines: [BTreeSet<SharingTurn>; 2],
     tickets: u64,
 }
 
@@ -51,7 +51,7 @@ impl Ticket {
 }
 
 /// Where a client stands in line: what it holds, and the oldest wish it has.
-type Turn = (usize, u64, SubscriptionId);
+type SharingTurn = (usize, u64, SubscriptionId);
 
 /// What a client has and wants.
 #[derive(Debug)]
@@ -61,11 +61,11 @@ struct Client {
     taken: usize,
     /// From 0, quick, to 1, slow.
     slowness: f64,
-    wishes: VecDeque<Wish>,
+    wishes: VecDeque<PlaceWish>,
 }
 
 #[derive(Debug)]
-struct Wish {
+struct PlaceWish {
     number: u64,
     wanted: usize,
 }
@@ -141,7 +141,7 @@ impl Sharing {
     pub(super) fn wait(&mut self, id: SubscriptionId, wanted: usize) -> Ticket {
         self.tickets += 1;
         let number = self.tickets;
-        self.change(id, |client| client.wishes.push_back(Wish { number, wanted }));
+        self.change(id, |client| client.wishes.push_back(PlaceWish { number, wanted }));
         Ticket { client: id, number }
     }
 

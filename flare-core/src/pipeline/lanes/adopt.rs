@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::directory::Afresh;
-use super::read::{Found, Looked};
+use super::read::{FoundSubscription, Looked};
 use super::{AGAIN, Lanes};
 use crate::model::{SubscriptionId, SubscriptionStatus};
 use crate::pipeline::lane::FormerLanes;
@@ -37,8 +37,8 @@ impl Lanes {
         }
     }
 
-    fn work(&mut self, found: Found) {
-        let Found { subscription, resource, drawn } = found;
+    fn work(&mut self, found: FoundSubscription) {
+        let FoundSubscription { subscription, resource, drawn } = found;
         let (id, slot) = (subscription.id, self.context.slot_of(&subscription));
         let works = self.slots.get(&slot).filter(|it| it.works());
         if works.is_some_and(|it| !it.listens) {

@@ -109,13 +109,13 @@ impl Hear {
             }
             _ => {
                 let error = Error::new(ErrorKind::Internal, "wake");
-                return Err(error.detail("another stage's task"));
+                return Err(error.with_detail("another stage's task"));
             }
         };
         for subscription in unknown {
             let told = self.tell.send(subscription).await;
             told.map_err(|_| {
-                Error::new(ErrorKind::Unavailable, "wake").detail("lanes are ending")
+                Error::new(ErrorKind::Unavailable, "wake").with_detail("lanes are ending")
             })?;
         }
         Ok(())

@@ -39,11 +39,11 @@ pub(super) enum Read {
 pub(super) struct Looked {
     pub(super) id: SubscriptionId,
     /// Nothing, if it is gone.
-    pub(super) found: Result<Option<Found>>,
+    pub(super) found: Result<Option<FoundSubscription>>,
 }
 
 /// A subscription as it is stored.
-pub(super) struct Found {
+pub(super) struct FoundSubscription {
     pub(super) subscription: Arc<Subscription>,
     /// Where lanes have to be started.
     pub(super) resource: Option<Arc<Resource>>,
@@ -112,7 +112,10 @@ impl Reader {
 
     /// What was found, where a record that cannot be read is as good as none: nothing is sent for
     /// that subscription by this node, and lanes it had end. The next sweep looks again.
-    async fn without_unreadable(&self, found: Result<Option<Found>>) -> Result<Option<Found>> {
+    async fn without_unreadable(
+        &self,
+        found: Result<Option<FoundSubscription>>,
+    ) -> Result<Option<FoundSubscription>> {
         let Err(error) = &found else { return found };
         let Some(unreadable) = error.unreadable() else { return found };
         self.context.note_unreadable(unreadable);
@@ -130,7 +133,7 @@ impl Reader {
         &self,
         subscription: Subscription,
         resources: &mut HashMap<ResourceId, Arc<Resource>>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundSubscription>> {
         let Some(subscription) = self.finish_creation(subscription).await? else {
             return Ok(None);
         };
@@ -147,7 +150,7 @@ impl Reader {
                 drawn = Some(self.context.repository.next_epoch().await?);
             }
         }
-        Ok(Some(Found { subscription: Arc::new(subscription), resource, drawn }))
+        Ok(Some(FoundSubscription { subscription: Arc::new(subscription), resource, drawn }))
     }
 
     /// Goes on with a creation that somebody began and did not finish in good time.
@@ -173,7 +176,7 @@ impl Reader {
         let resource = self.context.repository.resource(subscription.resource).await?;
         let resource = resource.map(Arc::new).ok_or_else(|| {
             let detail = format!("subscription {} has no resource", subscription.id);
-            Error::new(ErrorKind::Corrupt, "adopt").detail(detail)
+            Error::new(ErrorKind::Corrupt, "adopt").with_detail(detail)
         })?;
         known.insert(subscription.resource, Arc::clone(&resource));
         Ok(resource)

@@ -133,9 +133,13 @@ impl Tenancy {
     pub(super) fn drain(&mut self, until: Timestamp, awaited: &Awaited) {
         self.next = None;
         self.awaited.push(Arc::clone(awaited));
-        if self.works() {
-            self.phase = Phase::Drains(until);
-            self.stopper.stop();
+        match self.phase {
+            Phase::Works => {
+                self.phase = Phase::Drains(until);
+                self.stopper.stop();
+            }
+            Phase::Drains(before) => self.phase = Phase::Drains(before.min(until)),
+            Phase::Ends => {}
         }
     }
 

@@ -15,13 +15,13 @@ const LASTS: Duration = Duration::from_secs(10);
 
 /// This node's part in the stored job.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
+pub(super) struct ReconcileClaim<'a> {
     context: &'a Context,
     /// Which job, and the epoch it was taken under: the holder's is the greatest.
     held: Option<(JobId, Epoch)>,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> ReconcileClaim<'a> {
     pub(super) fn new(context: &'a Context) -> Self {
         Self { context, held: None }
     }
@@ -78,7 +78,8 @@ impl<'a> Claim<'a> {
             return Ok(job);
         }
         ask(self.context, JobKind::Reconcile, SUBJECT, AT_ONCE).await?;
-        let vanished = || Error::new(ErrorKind::Unavailable, "reconcile").detail("its job is gone");
+        let vanished =
+            || Error::new(ErrorKind::Unavailable, "reconcile").with_detail("its job is gone");
         repository.job(JobKind::Reconcile, SUBJECT).await?.ok_or_else(vanished)
     }
 }

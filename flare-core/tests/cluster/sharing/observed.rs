@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::cluster::{NodeRecord, Plan};
+use flare_core::cluster::{NodeRecord, SlotPlan};
 use flare_core::model::{Epoch, NodeId, SubscriptionId};
 use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseGrant, LeaseId, Repository, Scan, Snapshot, StoreRevision,
-    Write, Written,
+    Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Repository, Scan, Snapshot,
+    StoreRevision, Write, Written,
 };
 use futures::{FutureExt, StreamExt};
 
@@ -19,7 +19,7 @@ use futures::{FutureExt, StreamExt};
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     names: BTreeMap<NodeId, String>,
-    plan: Option<Plan>,
+    plan: Option<SlotPlan>,
     /// How often anything was written.
     pub(crate) writes: u64,
     /// In which slot a subscription is worked, where not all are hashed.
@@ -84,7 +84,7 @@ impl Observed {
         let mut seen = self.seen.lock().unwrap();
         seen.writes += 1;
         if key == "cluster/plan" {
-            seen.plan = Some(Plan::decode(value).unwrap());
+            seen.plan = Some(SlotPlan::decode(value).unwrap());
         } else if let Some(id) = key.strip_prefix("cluster/nodes/") {
             let record: NodeRecord = serde_json::from_slice(value).unwrap();
             seen.names.insert(id.parse().unwrap(), record.name);
@@ -125,6 +125,14 @@ impl Lease for Observed {
 
     async fn list(&self, prefix: &str) -> Result<Snapshot> {
         self.inner.list(prefix).await
+    }
+
+    fn abandon(&self, _: LeaseId) {
+        // Like a store elsewhere, it cannot know.
+    }
+
+    fn facts(&self) -> LeaseFacts {
+        LeaseFacts::default()
     }
 
     fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {

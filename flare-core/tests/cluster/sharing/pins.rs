@@ -102,7 +102,7 @@ fn a_slot_is_one_subscriptions_until_it_gives_it_back() {
     assert!([first, second].iter().all(|slot| (SLOTS..SLOTS + RESERVED).contains(slot)));
     assert_eq!(world.ask(a.pin(ids[0])).unwrap(), first, "it has one");
     let full = world.ask(b.pin(ids[2])).unwrap_err();
-    assert_eq!((full.kind(), full.field_name()), (ErrorKind::Conflict, Some("slot")));
+    assert_eq!((full.kind(), full.field()), (ErrorKind::Conflict, Some("slot")));
     world.ask(a.unpin(ids[1])).unwrap();
     assert_eq!(world.ask(b.pin(ids[2])).unwrap(), second);
     // One that is gone needs none.
@@ -165,5 +165,5 @@ fn a_slot_is_put_on_the_node_that_somebody_names() {
     assert!(first.is_ok() && second.is_ok());
     assert_eq!(*world.view("a").pins, [(0, "a".to_owned())].into(), "neither undoes the other");
     let beyond = world.ask(a.pin_slot(SLOTS + RESERVED, None)).unwrap_err();
-    assert_eq!((beyond.kind(), beyond.field_name()), (ErrorKind::NotFound, Some("slot")));
+    assert_eq!((beyond.kind(), beyond.field()), (ErrorKind::NotFound, Some("slot")));
 }

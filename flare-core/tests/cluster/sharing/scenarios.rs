@@ -57,7 +57,7 @@ fn settings_that_contradict_each_other_are_refused_by_name() {
     let world = World::new(11);
     let builder = Flare::builder(world.memory.clone()).delivery(Arc::new(world.hosts.clone()));
     let error = builder.cluster(settings).build().unwrap_err();
-    assert_eq!((error.kind(), error.field_name()), (ErrorKind::Invalid, Some("hand-over-limit")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("hand-over-limit")));
 }
 
 #[test]
@@ -192,6 +192,12 @@ fn a_node_with_another_number_of_slots_works_nothing() {
     world.pass(secs(30));
     assert_eq!(world.tellers(1).into_iter().collect::<Vec<_>>(), ["a"]);
     assert_eq!(world.nodes["b"].flare.node().lanes, 0);
+    // Once nobody is left who works by the old number, there is a plan of the new one.
+    world.nodes.get_mut("a").unwrap().stop();
+    world.until(secs(40), |world| world.nodes["a"].has_ended());
+    world.put("b", 1, 2).unwrap();
+    world.until(secs(40), all_told(2));
+    assert_eq!(world.tellers(2).into_iter().collect::<Vec<_>>(), ["b"]);
 }
 
 #[test]

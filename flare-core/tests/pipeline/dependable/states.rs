@@ -193,7 +193,7 @@ async fn whoever_read_an_older_generation_changes_nothing() {
         sim.flare.delete_subscription_at(first.id, first.generation).await.err(),
     ] {
         let error = late.unwrap();
-        assert_eq!((error.kind(), error.field_name()), (ErrorKind::Conflict, Some("generation")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Conflict, Some("generation")));
     }
     assert_eq!(sim.flare.subscription(first.id).await.unwrap(), replaced);
     sim.flare.delete_subscription_at(first.id, replaced.generation).await.unwrap();

@@ -71,7 +71,7 @@ impl Queue for Watched {
     async fn create(&self, queue: &QueueName) -> Result<()> {
         self.count("create", queue);
         if self.refuses_queues.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Busy, "create").detail("deleted a moment ago"));
+            return Err(Error::new(ErrorKind::Busy, "create").with_detail("deleted a moment ago"));
         }
         // Long enough for everybody to miss it.
         tokio::task::yield_now().await;

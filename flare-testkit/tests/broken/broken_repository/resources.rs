@@ -14,7 +14,7 @@ impl ResourceStore for BrokenRepository {
         if self.has(Fault::SameResourceConflicts)
             && self.inner.resource(resource.id).await?.is_some()
         {
-            return Err(conflict().field("endpoint"));
+            return Err(conflict().with_field("endpoint"));
         }
         self.memory().inserted.push(resource.clone());
         match self.inner.insert_resource(resource).await {

@@ -18,6 +18,8 @@ pub(in crate::pipeline::lane) enum Command<H> {
         /// Not for fewer than so many.
         least: usize,
         busy: Busy,
+        /// The settings the lane works under.
+        subscription: Arc<Subscription>,
     },
     /// Do without what is being read.
     StopLoading,
@@ -39,13 +41,15 @@ pub(in crate::pipeline::lane) enum Command<H> {
         hold: H,
     },
     /// Tell whoever counts and watches what came of one.
-    Report(Box<Report>),
+    Report(Box<AttemptReport>),
     /// Have all lanes of the subscription leave the client alone until then.
     Hold(Timestamp),
     /// Store what came of requests.
     Store(Vec<Unstored>),
     /// Store the lane's state.
     Note(Box<LaneState>),
+    /// Do without the suspension that is being stored.
+    StopSuspending,
     /// Suspend the subscription.
     Suspend {
         subscription: Arc<Subscription>,
@@ -54,12 +58,12 @@ pub(in crate::pipeline::lane) enum Command<H> {
         failing_since: Option<Timestamp>,
     },
     /// Say something in the log.
-    Say(News),
+    Say(LaneNews),
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) struct Report {
+pub(in crate::pipeline::lane) struct AttemptReport {
     pub(in crate::pipeline::lane) attempt: Attempt,
     pub(in crate::pipeline::lane) judgement: Judgement,
     /// How long after the version was stored.
@@ -70,7 +74,7 @@ pub(in crate::pipeline::lane) struct Report {
 
 /// What the log should have.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::pipeline::lane) enum News {
+pub(in crate::pipeline::lane) enum LaneNews {
     /// The client only fails: it is probed from now on.
     Down { failures: u32, error: String },
     /// It answers again.

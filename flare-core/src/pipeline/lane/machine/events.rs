@@ -11,7 +11,7 @@ use crate::port::DeliveryOutcome;
 
 /// Something that happened to a lane.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) enum Event<H> {
+pub(in crate::pipeline::lane) enum LaneEvent<H> {
     /// It begins.
     Begun,
     /// There may be rows that are due, newer settings or a wish to stop.

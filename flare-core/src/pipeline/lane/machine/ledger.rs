@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::News;
+use super::LaneNews;
 use crate::model::{LaneState, Timestamp};
-use crate::pipeline::health::{Health, Sign};
+use crate::pipeline::health::{ClientHealth, Sign};
 
 /// How long counters may lag behind.
 const EVERY: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The state of a lane, and how much of it is stored.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    health: Health,
+    health: ClientHealth,
     /// It was said that the client is down, and not yet that it is back.
     down: bool,
     /// Something is not stored yet.
@@ -26,12 +26,12 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(health: Health) -> Self {
+    pub(super) fn new(health: ClientHealth) -> Self {
         let (down, turn) = (health.is_probing(), Timestamp::EPOCH);
         Self { health, down, changed: false, urgent: false, turn, storing: false }
     }
 
-    pub(super) fn health(&self) -> &Health {
+    pub(super) fn health(&self) -> &ClientHealth {
         &self.health
     }
 
@@ -42,7 +42,7 @@ impl Ledger {
         probe: bool,
         error: Option<&str>,
         now: Timestamp,
-    ) -> Option<News> {
+    ) -> Option<LaneNews> {
         let before = self.health.is_probing();
         self.health.note(sign, probe, error, now);
         self.changed = true;
@@ -51,11 +51,11 @@ impl Ledger {
         if self.health.is_probing() && !self.down {
             self.down = true;
             let failures = self.health.state().consecutive_failures;
-            return Some(News::Down { failures, error: error.unwrap_or_default().to_owned() });
+            return Some(LaneNews::Down { failures, error: error.unwrap_or_default().to_owned() });
         }
         if self.down && matches!(sign, Sign::Accepted | Sign::Refused) {
             self.down = false;
-            return Some(News::Back);
+            return Some(LaneNews::Back);
         }
         None
     }

@@ -1,6 +1,7 @@
 //! Which rows a lane reads, and how many: as much as it can send soon.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Command, Loaded, Machine, Moment, Ready};
@@ -72,7 +73,8 @@ impl<H> Machine<H> {
         self.loading = true;
         self.stored_meanwhile.clear();
         let (least, busy) = (self.ready.len(), self.busy.clone());
-        self.commands.push(Command::Load { window, least, busy });
+        let subscription = Arc::clone(&self.subscription);
+        self.commands.push(Command::Load { window, least, busy, subscription });
     }
 
     /// There is room for nothing, or for so little that it is not worth it.

@@ -27,11 +27,11 @@ use crate::model::{
     Document, DocumentUrl, LaneId, Row, Subscription, SubscriptionStatus, Tenure, Timestamp,
     Version,
 };
-use crate::pipeline::health::Health;
+use crate::pipeline::health::ClientHealth;
 use crate::pipeline::judge::Attempt;
 
-pub(super) use self::commands::{Command, News, Report};
-pub(super) use self::events::{Event, Loaded, Sent};
+pub(super) use self::commands::{AttemptReport, Command, LaneNews};
+pub(super) use self::events::{LaneEvent, Loaded, Sent};
 use self::ledger::Ledger;
 pub(super) use self::moment::{Figures, Moment};
 
@@ -129,7 +129,7 @@ impl<H> Machine<H> {
         lane: LaneId,
         tenure: Tenure,
         subscription: Arc<Subscription>,
-        health: Health,
+        health: ClientHealth,
         moved: bool,
     ) -> Self {
         let every = figures.rederive_every;
@@ -175,29 +175,31 @@ impl<H> Machine<H> {
     }
 
     /// Takes an event, and begins what can be begun then; gives what is to be done.
-    pub(super) fn on(&mut self, event: Event<H>, moment: &Moment) -> Vec<Command<H>> {
+    pub(super) fn on(&mut self, event: LaneEvent<H>, moment: &Moment) -> Vec<Command<H>> {
         self.held_until = self.held_until.max(moment.held_until);
-        self.no_room = matches!(event, Event::NoRoom { .. });
+        self.no_room = matches!(event, LaneEvent::NoRoom { .. });
         match event {
-            Event::Begun => self.postpone(moment),
+            LaneEvent::Begun => self.postpone(moment),
             // Newer settings and a wish to stop are seen by what begins now.
-            Event::Woken => self.look = true,
+            LaneEvent::Woken => self.look = true,
             // So is what is due.
-            Event::Rung => {}
-            Event::Asked => self.ledger.hurry(),
-            Event::Places(places) => {
+            LaneEvent::Rung => {}
+            LaneEvent::Asked => self.ledger.hurry(),
+            LaneEvent::Places(places) => {
                 self.asks_places = false;
                 self.places = places.unwrap_or_default();
             }
-            Event::NoRoom { at_all } => self.no_room(at_all, moment),
-            Event::Loaded(loaded) => self.take_load(loaded, moment),
-            Event::LoadFailed => self.take_load_failure(moment),
-            Event::Sent(sent) => sent.into_iter().for_each(|sent| self.take_outcome(sent, moment)),
-            Event::Stored(flushed) => self.take_flushed(flushed, moment),
-            Event::Noted(applied) => self.take_noted(applied),
-            Event::NoteFailed => self.ledger.failed(self.ending),
-            Event::Suspended(suspended) => self.take_suspended(suspended),
-            Event::SuspendFailed => self.take_suspend_failure(moment),
+            LaneEvent::NoRoom { at_all } => self.no_room(at_all, moment),
+            LaneEvent::Loaded(loaded) => self.take_load(loaded, moment),
+            LaneEvent::LoadFailed => self.take_load_failure(moment),
+            LaneEvent::Sent(sent) => {
+                sent.into_iter().for_each(|sent| self.take_outcome(sent, moment))
+            }
+            LaneEvent::Stored(flushed) => self.take_flushed(flushed, moment),
+            LaneEvent::Noted(applied) => self.take_noted(applied),
+            LaneEvent::NoteFailed => self.ledger.failed(self.ending),
+            LaneEvent::Suspended(suspended) => self.take_suspended(suspended),
+            LaneEvent::SuspendFailed => self.take_suspend_failure(moment),
         }
         self.begin(moment);
         std::mem::take(&mut self.commands)
@@ -341,7 +343,7 @@ impl<H> Machine<H> {
     }
 
     fn fenced(&mut self) {
-        self.commands.push(Command::Say(News::Fenced));
+        self.commands.push(Command::Say(LaneNews::Fenced));
         self.end();
     }
 
@@ -354,7 +356,8 @@ impl<H> Machine<H> {
         self.ready.clear();
         self.loading = false;
         self.asks_places = false;
-        self.commands.extend([Command::StopLoading, Command::StopAsking]);
+        let stop = [Command::StopLoading, Command::StopAsking, Command::StopSuspending];
+        self.commands.extend(stop);
         self.return_places();
     }
 }

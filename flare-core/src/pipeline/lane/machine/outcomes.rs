@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Command, Machine, Moment, Report, Sent, Suspension};
+use super::{AttemptReport, Command, Machine, Moment, Sent, Suspension};
 use crate::model::{Applied, Subscription, Timestamp, Verdict};
-use crate::pipeline::judge::{Attempt, Circumstances, Judgement, Wish, judge};
+use crate::pipeline::judge::{Attempt, Circumstances, ClientWish, Judgement, judge};
 use crate::pipeline::lane::settler::{Flushed, Unstored};
 use crate::pipeline::lane::suspender::Suspended;
 use crate::pipeline::stage::pause_after;
@@ -23,7 +23,7 @@ impl<H> Machine<H> {
         let update = RowUpdate { key: attempt.row.key.clone(), effect: judgement.effect.clone() };
         self.unstored.push(Unstored { update, event });
         let (latency, took) = (moment.now - attempt.stored_at, sent.outcome.duration);
-        let report = Report { attempt, judgement, latency, took };
+        let report = AttemptReport { attempt, judgement, latency, took };
         self.commands.push(Command::Report(Box::new(report)));
     }
 
@@ -67,12 +67,12 @@ impl<H> Machine<H> {
         // Whoever was replaced meanwhile did not speak for the client there is now.
         let current = subscription.generation == self.subscription.generation;
         match judgement.wish {
-            Some(Wish::Hold(until)) => {
+            Some(ClientWish::Hold(until)) => {
                 self.held_until = self.held_until.max(until);
                 self.ledger.hold(until);
                 self.commands.push(Command::Hold(until));
             }
-            Some(Wish::Leave) if current => {
+            Some(ClientWish::Leave) if current => {
                 let reason = "the client answered 410 Gone: it wants to hear no more";
                 self.suspend(reason.to_owned(), None);
             }
