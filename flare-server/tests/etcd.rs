@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     Trials::on(Service::ETCD)
         .at_a_time(1)
         .test("a_node_that_ends_hands_over", ends)
-        .test("without_a_cluster_one_works", without_a_cluster_one_works)
+        .test("two_share_the_work_and_one_goes_on", two_share_the_work_and_one_goes_on)
         .test("there_is_nothing_to_set_up", there_is_nothing_to_set_up)
         .test("a_server_that_cannot_be_reached", a_server_that_cannot_be_reached)
         .test("passwords_are_never_printed", passwords_are_never_printed)
@@ -42,7 +42,7 @@ async fn ends(endpoints: String) {
     a_node_that_ends_hands_over(&stores, Duration::from_secs(15)).await;
 }
 
-async fn without_a_cluster_one_works(endpoints: String) {
+async fn two_share_the_work_and_one_goes_on(endpoints: String) {
     const ADA: &str = "/documents/http://api.example.com/users/ada";
     let stores = Stores::new(&mongodb(), "alone", &leases(&endpoints, "alone"));
     let client = HttpTarget::start(Answer::status(204)).await;
@@ -65,7 +65,8 @@ async fn without_a_cluster_one_works(endpoints: String) {
 }
 
 async fn there_is_nothing_to_set_up(endpoints: String) {
-    let flags = leases(&endpoints, "setup").map(|setting| format!("--set={setting}"));
+    let stores = Stores::new(&mongodb(), "setup", &leases(&endpoints, "setup"));
+    let flags = stores.flags();
     for command in ["setup", "fixup", "cleanup"] {
         let (code, out, err) = run(flare(&[command, "lease", "--plan"]).args(&flags));
         assert_eq!(code, 0, "{err}");
@@ -73,9 +74,11 @@ async fn there_is_nothing_to_set_up(endpoints: String) {
     }
 }
 
-async fn a_server_that_cannot_be_reached(_endpoints: String) {
+async fn a_server_that_cannot_be_reached(endpoints: String) {
     let nobody = HttpTarget::refusing().await;
-    let flags = leases(&nobody, "nowhere").map(|setting| format!("--set={setting}"));
+    let stores = Stores::new(&mongodb(), "nowhere", &leases(&endpoints, "nowhere"));
+    let mut flags = stores.flags();
+    flags.push(format!("--set=lease.etcd.endpoints={nobody}"));
     for command in [&["start", "--addr", "127.0.0.1:0"][..], &["setup", "lease", "--plan"]] {
         let (code, _, err) = run(flare(command).args(&flags));
         assert_eq!(code, 1, "{err}");
@@ -85,10 +88,10 @@ async fn a_server_that_cannot_be_reached(_endpoints: String) {
 }
 
 async fn passwords_are_never_printed(endpoints: String) {
-    let mut settings = leases(&endpoints, "secret").to_vec();
-    settings.push("lease.etcd.username=ada".to_owned());
-    settings.push("lease.etcd.password=secret-word".to_owned());
-    let flags: Vec<_> = settings.iter().map(|setting| format!("--set={setting}")).collect();
+    let stores = Stores::new(&mongodb(), "secret", &leases(&endpoints, "secret"));
+    let mut flags = stores.flags();
+    flags.push("--set=lease.etcd.username=ada".to_owned());
+    flags.push("--set=lease.etcd.password=secret-word".to_owned());
     let (code, out, err) = run(flare(&["config"]).args(&flags));
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("password = \"***\"") && !out.contains("secret-word"), "{out}");
@@ -97,11 +100,9 @@ async fn passwords_are_never_printed(endpoints: String) {
     assert_eq!(code, 1, "{out}{err}");
     assert!(!err.contains("secret-word"), "{err}");
     // A file that is not there is named with its key.
-    let tls = [
-        "--set=lease.engine=etcd",
-        "--set=lease.etcd.endpoints=https://127.0.0.1:1",
-        "--set=lease.etcd.ca-file=/nowhere/ca.pem",
-    ];
+    let mut tls = stores.flags();
+    tls.push("--set=lease.etcd.endpoints=https://127.0.0.1:1".to_owned());
+    tls.push("--set=lease.etcd.ca-file=/nowhere/ca.pem".to_owned());
     let (code, _, err) = run(flare(&["start"]).args(tls));
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("lease.etcd.ca-file: cannot read /nowhere/ca.pem"), "{err}");

@@ -50,7 +50,8 @@ fn a_node_works_if_both_worker_and_roles_say_so() {
 
 #[test]
 fn etcd_is_refused_by_a_program_that_was_built_without_it() {
-    let asked = in_mongodb("lease.engine = \"etcd\"\nlease.etcd.ttl = \"5s\"");
+    let on_etcd = "lease.engine = \"etcd\"\nlease.etcd.ttl = \"5s\"";
+    let asked = from_file(&format!("repository.engine = \"mongodb\"\n{on_etcd}"));
     if cfg!(feature = "etcd") {
         assert_eq!(asked.unwrap().lease.etcd.ttl.as_secs(), 5);
     } else {

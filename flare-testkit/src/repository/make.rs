@@ -139,7 +139,7 @@ pub(super) fn delete(key: &DocumentKey, revision: Option<i64>) -> DocumentWrite 
 
 /// The store's time.
 pub(super) async fn now(repo: &Repo) -> Timestamp {
-    repo.store_time().await.unwrap()
+    repo.next_epoch().await.unwrap().at
 }
 
 /// Three epochs, lowest first; only one of them is drawn, for the others nobody needs to.

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
@@ -29,8 +30,13 @@ fn lane() -> LaneId {
     LaneId::new(SubscriptionId::from_bytes([1; 16]), 0)
 }
 
+/// Made once: a URL is read more slowly than a lane decides.
 fn url(number: u32) -> DocumentUrl {
-    DocumentUrl::parse(&format!("http://api.example/docs/{number}")).unwrap()
+    static URLS: LazyLock<Vec<DocumentUrl>> = LazyLock::new(|| {
+        let text = |number| format!("http://api.example/docs/{number}");
+        (0..DOCUMENTS).map(|number| DocumentUrl::parse(&text(number)).unwrap()).collect()
+    });
+    URLS[number as usize].clone()
 }
 
 fn key(number: u32) -> DocumentKey {
