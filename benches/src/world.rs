@@ -7,8 +7,8 @@ use bytes::Bytes;
 use flare_backend_memory::{MemoryBackend, MemoryConfig, MemoryRepository};
 use flare_core::model::{
     Applied, Content, DocumentChange, DocumentKey, DocumentUrl, Epoch, Generation, IdSource,
-    NewResource, Present, Resource, Revision, RowEffect, RowKey, Spread, SubscriptionId, Timestamp,
-    Version,
+    NewResource, Present, Resource, Revision, Round, RowEffect, RowKey, Spread, SubscriptionId,
+    Timestamp, Version,
 };
 use flare_core::port::{
     Clock, DocumentStore, DocumentWrite, ResourceStore, RowStore, RowUpdate, SystemClock,
@@ -110,11 +110,8 @@ impl World {
         revision: i64,
     ) -> Result<()> {
         let wanted = Version::live(Revision::new(revision));
-        let spread = |(subscription, document): (SubscriptionId, &DocumentKey)| Spread {
-            subscription,
-            generation: Generation::new(1),
-            document: document.clone(),
-            wanted,
+        let spread = |(subscription, document): (SubscriptionId, &DocumentKey)| {
+            Spread::new(subscription, Generation::new(1), document.clone(), wanted)
         };
         let spreads = pairs(subscriptions, documents).map(spread).collect();
         ready(self.repository.spread_rows(spreads))?
@@ -130,7 +127,8 @@ impl World {
         let version = Version::live(Revision::new(revision));
         let settle = |(subscription, document): (SubscriptionId, &DocumentKey)| RowUpdate {
             key: RowKey::new(subscription, document.url.clone()),
-            effect: RowEffect::Settle { version, present: Present::Yes },
+            round: Round::ZERO,
+            effect: RowEffect::Settle { version, present: Present::Yes, not_before: None },
         };
         let updates = pairs(subscriptions, documents).map(settle).collect();
         for applied in ready(self.repository.apply_rows(Epoch::new(1), updates))? {

@@ -193,7 +193,6 @@ impl Queue for ListQueue {
             let after = match settlement {
                 Settlement::Done => None,
                 Settlement::Retry { after } => Some(after),
-                _ => return Err(fault(ErrorKind::Unsupported, "settle")),
             };
             self.with_held("settle", queue, receipt, |held, at| match after {
                 None => drop(held.remove(at)),

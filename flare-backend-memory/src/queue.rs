@@ -279,10 +279,6 @@ impl State {
         match settlement {
             Settlement::Done => self.remove(id),
             Settlement::Retry { after } => self.release(id, now + after),
-            _ => {
-                let error = Error::new(ErrorKind::Unsupported, "settle").with_backend(BACKEND);
-                return Err(error.with_detail("this way of settling is not known here"));
-            }
         }
         Ok(())
     }

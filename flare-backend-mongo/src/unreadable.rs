@@ -121,7 +121,7 @@ impl<'a> Record<'a> {
                 let subscription = SubscriptionId::from_bytes(id.id("subscription").ok()?);
                 RecordName::Lane(LaneId::new(subscription, id.small("shard").ok()?))
             }
-            _ => return None,
+            RecordKind::Task => return None,
         })
     }
 }

@@ -16,5 +16,5 @@ pub mod upkeep;
 
 #[doc(hidden)]
 pub use app::Script;
-pub use app::{Backend, Flare, FlareBuilder, Left, NodeReport, Runtime, RuntimeHandle};
+pub use app::{Backend, Flare, FlareBuilder, Left, NodeReport, Pull, Runtime, RuntimeHandle};
 pub use error::{Error, ErrorKind, Result, Retry};

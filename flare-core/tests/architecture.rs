@@ -233,6 +233,20 @@ fn every_source_file_says_what_it_is_for() {
     }
 }
 
+/// An implementor that has to write `_ =>` would answer wrongly to what is new to it.
+#[test]
+fn an_implementor_of_a_port_can_match_whatever_it_is_given() {
+    const ONLY_MADE: [&str; 3] = ["FailureKind", "Part", "Reply"];
+    let mut open = BTreeSet::new();
+    for file in files(&root().join("flare-core/src/port"), &[".rs"]) {
+        for rest in text(&file).split("#[non_exhaustive]\n").skip(1) {
+            let Some(rest) = rest.strip_prefix("pub enum ") else { continue };
+            open.insert(rest.split(' ').next().unwrap().to_owned());
+        }
+    }
+    assert_eq!(open, ONLY_MADE.map(str::to_owned).into());
+}
+
 #[test]
 fn the_checks_see_what_they_look_for() {
     let used = modules_used("use crate::pipeline::Task; // crate::cluster\n// crate::http\n");

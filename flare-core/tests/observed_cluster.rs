@@ -11,13 +11,11 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::cluster::ClusterSettings;
-use flare_core::model::Timestamp;
+use flare_core::observe;
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, Lease};
-use flare_core::{Flare, observe};
-use flare_testkit::{ManualClock, RecordingDelivery};
+use flare_core::port::Lease;
+use flare_testkit::World;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use tokio::task::JoinHandle;
 
 const SLOTS: u32 = 8;
 
@@ -35,40 +33,6 @@ impl io::Write for Log {
     }
 }
 
-struct World {
-    clock: ManualClock,
-    memory: MemoryBackend,
-}
-
-impl World {
-    fn start(&self, name: &str, seed: u64) -> (Flare, JoinHandle<flare_core::Result<()>>) {
-        let (mut settings, mut cluster) = (Settings::default(), ClusterSettings::default());
-        settings.slots = Some(SLOTS);
-        cluster.name = name.to_owned();
-        cluster.move_percent = 25;
-        let (flare, runtime) = Flare::builder(self.memory.clone())
-            .delivery(Arc::new(RecordingDelivery::new(Arc::new(self.clock.clone()))))
-            .clock(Arc::new(self.clock.clone()))
-            .settings(settings)
-            .cluster(cluster)
-            .seed(seed)
-            .build()
-            .unwrap();
-        (flare, tokio::spawn(runtime.run(std::future::pending::<()>())))
-    }
-
-    async fn pass(&self, time: Duration) {
-        let end = self.clock.now() + time;
-        while self.clock.now() < end {
-            for _ in 0..60 {
-                tokio::task::yield_now().await;
-            }
-            let next = self.clock.next_deadline().map_or(end, |deadline| deadline.min(end));
-            self.clock.advance_to(next);
-        }
-    }
-}
-
 #[tokio::test]
 async fn what_happens_in_a_cluster_is_counted_and_said_under_the_documented_names() {
     let recorder = DebuggingRecorder::new();
@@ -79,21 +43,25 @@ async fn what_happens_in_a_cluster_is_counted_and_said_under_the_documented_name
     let said = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
     let _said = tracing::subscriber::set_default(said.finish());
 
-    let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
-    let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
-    let world = World { clock, memory };
-    let (a, _running) = world.start("a", 1);
+    let (mut settings, mut cluster) = (Settings::default(), ClusterSettings::default());
+    settings.slots = Some(SLOTS);
+    cluster.move_percent = 25;
+    let mut world = World::on(MemoryBackend::with_clock, settings).leased(cluster);
+    world.clock.give_turns(60);
+    world.cluster.name = "a".to_owned();
+    let a = world.start();
     world.pass(Duration::from_secs(30)).await;
     // A second node is given slots, and dies with them.
-    let (_b, running) = world.start("b", 2);
+    world.cluster.name = "b".to_owned();
+    world.start();
     world.pass(Duration::from_secs(60)).await;
-    running.abort();
+    world.crash().await;
     world.pass(Duration::from_secs(60)).await;
     // And the first one loses its registration, and comes back.
     let before = a.member().node().unwrap();
     let key = format!("cluster/nodes/{before}");
-    let lease = world.memory.lease().get(&key).await.unwrap().unwrap().lease.unwrap();
-    world.memory.lease().revoke(lease).await.unwrap();
+    let lease = world.stores.lease().get(&key).await.unwrap().unwrap().lease.unwrap();
+    world.stores.lease().revoke(lease).await.unwrap();
     world.pass(Duration::from_secs(30)).await;
     assert!(a.member().node().is_some_and(|now| now != before));
 

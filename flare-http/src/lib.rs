@@ -3,6 +3,7 @@
 mod api;
 pub mod auth;
 mod extract;
+mod from_json;
 mod layer;
 pub mod observe;
 mod openapi;
@@ -12,5 +13,6 @@ mod routes;
 mod wire;
 
 pub use api::{Api, router};
+pub use from_json::{resource_from_json, subscription_from_json};
 pub use openapi::openapi;
 pub use problem::Problem;

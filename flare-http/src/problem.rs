@@ -179,6 +179,12 @@ impl IntoResponse for Problem {
     }
 }
 
+/// A path may hold keys the user made up: one of any length is not sent back whole.
+pub(crate) fn shortened_field(invalid: Invalid) -> Invalid {
+    let field = shortened(invalid.field(), MAX_FIELD_CHARS);
+    Invalid::new(field, invalid.reason().to_owned())
+}
+
 fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use flare_core::model::Timestamp;
 use flare_core::port::Clock;
 
-/// How often `advance` lets other work run after each deadline it reaches, so that what was woken
-/// can do something and sleep again.
-const TURNS: usize = 16;
+/// How often `advance` lets other work run after each deadline it reaches, unless said otherwise, so
+/// that what was woken can do something and sleep again.
+const TURNS: u32 = 16;
 
 /// A clock that stands still until it is moved. Clones share the same time.
 ///
@@ -43,6 +43,7 @@ struct Inner {
     by_wall: BTreeMap<(Timestamp, u64), Waker>,
     by_monotonic: BTreeMap<(Duration, u64), Waker>,
     next_sleeper: u64,
+    turns: u32,
     asked: Asked,
 }
 
@@ -100,6 +101,7 @@ impl ManualClock {
             by_wall: BTreeMap::new(),
             by_monotonic: BTreeMap::new(),
             next_sleeper: 0,
+            turns: TURNS,
             asked: Asked::default(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
@@ -112,6 +114,12 @@ impl ManualClock {
     pub fn limited(self, per_second: u64) -> Self {
         self.lock().asked.limit = Some(per_second);
         self
+    }
+
+    /// Lets other work run so often after each deadline that [`advance`](Self::advance) reaches: more
+    /// often than the longest chain of wake-ups, where it matters that all of it happens at that time.
+    pub fn give_turns(&self, turns: u32) {
+        self.lock().turns = turns;
     }
 
     /// How often it was asked for the time, by anybody. While it stands still and nobody has anything
@@ -140,9 +148,16 @@ impl ManualClock {
     pub async fn advance(&self, time: Duration) {
         let end = self.lock().monotonic + time;
         // First of all, let those go to sleep who are about to.
-        turns().await;
+        self.turns().await;
         while self.step(end) {
-            turns().await;
+            self.turns().await;
+        }
+    }
+
+    async fn turns(&self) {
+        let turns = self.lock().turns;
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -220,12 +235,6 @@ fn wake(mut inner: MutexGuard<'_, Inner>) {
     let mut due: Vec<(Duration, u64, Waker)> = by_wall.chain(by_monotonic).collect();
     due.sort_by_key(|(late, id, _)| (Reverse(*late), *id));
     due.into_iter().for_each(|(_, _, waker)| waker.wake());
-}
-
-async fn turns() {
-    for _ in 0..TURNS {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[async_trait]

@@ -6,19 +6,58 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flare_core::Result;
 use flare_core::model::Timestamp;
 use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::delegate::delegate_stores;
+use crate::intercept::{self, Call, Hooks, Intercepted, RepositoryHooks};
 
 /// A repository that counts its calls. Clones share the count.
 ///
 /// Each call counts once, whatever number of items it is about, a scan included: what a network
 /// round trip is to most stores.
-#[derive(Clone)]
-pub struct CountingRepository {
-    inner: Arc<dyn Repository>,
+pub type CountingRepository = Intercepted<dyn Repository, CountedCalls>;
+
+impl CountingRepository {
+    /// Counts the calls of `inner`.
+    pub fn new(inner: Arc<dyn Repository>) -> Self {
+        let still_until = Arc::new(Mutex::new(Timestamp::EPOCH));
+        let (tally, slow, max_batch) = (Arc::default(), None, usize::MAX);
+        intercept::repository(inner, CountedCalls { tally, slow, still_until, max_batch })
+    }
+
+    /// The same; every call takes this much longer, by this clock.
+    #[must_use]
+    pub fn slowed(self, time: Duration, clock: Arc<dyn Clock>) -> Self {
+        self.changed(|counted| counted.slow = Some((time, clock)))
+    }
+
+    /// The same; it asks for batches of no more than this. Larger ones it counts like others.
+    #[must_use]
+    pub fn taking(self, max_batch: usize) -> Self {
+        self.changed(|counted| counted.max_batch = max_batch)
+    }
+
+    /// Answers no call before `time`, by the clock it is slowed by.
+    pub fn stand_still(&self, time: Timestamp) {
+        *self.hooks.still_until.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    }
+
+    /// What was counted since the last time this was asked.
+    pub fn take(&self) -> Tally {
+        std::mem::take(&mut *self.hooks.lock())
+    }
+
+    /// What was counted, without forgetting it.
+    pub fn tally(&self) -> Tally {
+        self.hooks.lock().clone()
+    }
+}
+
+/// Counts the calls of a [`CountingRepository`].
+#[derive(Debug, Clone)]
+pub struct CountedCalls {
     tally: Arc<Mutex<Tally>>,
     slow: Option<(Duration, Arc<dyn Clock>)>,
     /// Calls are answered from then on.
@@ -26,118 +65,37 @@ pub struct CountingRepository {
     max_batch: usize,
 }
 
-impl CountingRepository {
-    /// Counts the calls of `inner`.
-    pub fn new(inner: Arc<dyn Repository>) -> Self {
-        let still_until = Arc::new(Mutex::new(Timestamp::EPOCH));
-        Self { inner, tally: Arc::default(), slow: None, still_until, max_batch: usize::MAX }
-    }
-
-    /// The same; every call takes this much longer, by this clock.
-    #[must_use]
-    pub fn slowed(mut self, time: Duration, clock: Arc<dyn Clock>) -> Self {
-        self.slow = Some((time, clock));
-        self
-    }
-
-    /// The same; it asks for batches of no more than this. Larger ones it counts like others.
-    #[must_use]
-    pub fn taking(mut self, max_batch: usize) -> Self {
-        self.max_batch = max_batch;
-        self
-    }
-
-    /// Answers no call before `time`, by the clock it is slowed by.
-    pub fn stand_still(&self, time: Timestamp) {
-        *self.still_until.lock().unwrap_or_else(PoisonError::into_inner) = time;
-    }
-
-    /// What was counted since the last time this was asked.
-    pub fn take(&self) -> Tally {
-        std::mem::take(&mut *self.lock())
-    }
-
-    /// What was counted, without forgetting it.
-    pub fn tally(&self) -> Tally {
-        self.lock().clone()
-    }
-
+impl CountedCalls {
     fn lock(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    async fn count(&self, call: &'static str, items: usize) {
-        self.lock().add(call, items);
+impl Hooks for CountedCalls {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        self.lock().add(call.name, call.items);
         if let Some((time, clock)) = &self.slow {
             let still = *self.still_until.lock().unwrap_or_else(PoisonError::into_inner);
             clock.sleep_until((clock.now() + *time).max(still)).await;
         }
+        Ok(())
     }
 
-    async fn one<R>(&self, name: &'static str, call: impl Future<Output = R>) -> R {
-        self.count(name, 1).await;
-        call.await
-    }
-
-    async fn many<T, R, F>(
-        &self,
-        name: &'static str,
-        items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
-    ) -> R
-    where
-        F: Future<Output = R>,
-    {
-        self.count(name, items.len()).await;
-        call(items).await
-    }
-
-    async fn batch<T, R, F>(
-        &self,
-        name: &'static str,
-        items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
-    ) -> R
-    where
-        F: Future<Output = R>,
-    {
-        self.many(name, items, call).await
-    }
-
-    async fn spread<T, R, F>(
-        &self,
-        name: &'static str,
-        items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
-    ) -> R
-    where
-        F: Future<Output = R>,
-    {
-        self.many(name, items, call).await
-    }
-
-    fn scan<'a, T: Send + 'a>(&'a self, name: &'static str, scan: Scan<'a, T>) -> Scan<'a, T> {
-        let begun = stream::once(self.count(name, 0)).filter_map(async |()| None);
+    fn scan<'a, T: Send + 'a>(&'a self, call: Call<'a>, scan: Scan<'a, T>) -> Scan<'a, T> {
         let mut items = 0;
         let counted = scan.inspect(move |_| {
             items += 1;
-            self.lock().add_item(name, items);
+            self.lock().add_item(call.name, items);
         });
-        begun.chain(counted).boxed()
+        stream::once(async move { self.before(&call).await.map(|()| counted) })
+            .try_flatten()
+            .boxed()
     }
 }
 
-impl fmt::Debug for CountingRepository {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountingRepository").field("tally", &*self.lock()).finish_non_exhaustive()
-    }
-}
-
-delegate_stores!(CountingRepository);
-
-impl Repository for CountingRepository {
-    fn facts(&self) -> RepositoryFacts {
-        let mut facts = self.inner.facts();
+impl RepositoryHooks for CountedCalls {
+    fn facts(&self, inner: &dyn Repository) -> RepositoryFacts {
+        let mut facts = inner.facts();
         facts.max_batch = facts.max_batch.min(self.max_batch);
         facts
     }

@@ -1,17 +1,18 @@
 //! Takes a repository and a fault plan; gives one whose calls fail before or after their effect,
 //! as the plan has it. Never changes an answer it lets through.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::Result;
-use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
+use async_trait::async_trait;
+use flare_core::model::Spread;
+use flare_core::port::{Clock, Repository, Scan};
+use flare_core::{Error, Result};
 use futures::{StreamExt, stream};
 
 use crate::FaultPlan;
 use crate::delay::Delay;
-use crate::delegate::delegate_stores;
+use crate::intercept::{self, Call, Hooks, Intercepted, RepositoryHooks};
 
 /// The most items a scan gives before it breaks.
 const BREAKS_WITHIN: u64 = 8;
@@ -23,123 +24,91 @@ const BREAKS_WITHIN: u64 = 8;
 /// - A batch fails as a whole, or item by item; the other items take effect in their order.
 /// - A spread that times out has reached some of its rows.
 /// - A scan breaks somewhere along its way.
-#[derive(Clone)]
-pub struct FaultyRepository {
-    inner: Arc<dyn Repository>,
-    plan: FaultPlan,
-    delay: Option<Delay>,
-}
+pub type FaultyRepository = Intercepted<dyn Repository, RepositoryFaults>;
 
 impl FaultyRepository {
     /// A repository that fails as `plan` says, in front of `inner`.
     pub fn new(inner: Arc<dyn Repository>, plan: FaultPlan) -> Self {
-        Self { inner, plan, delay: None }
+        intercept::repository(inner, RepositoryFaults { plan, delay: None })
     }
 
     /// The same; a call is late by up to `longest`, by this clock, with this probability: before
     /// its effect, and again before its answer.
     #[must_use]
-    pub fn delaying(mut self, probability: f64, longest: Duration, clock: Arc<dyn Clock>) -> Self {
-        self.delay = Some(Delay { clock, probability, longest });
-        self
+    pub fn delaying(self, probability: f64, longest: Duration, clock: Arc<dyn Clock>) -> Self {
+        self.changed(|faults| faults.delay = Some(Delay { clock, probability, longest }))
     }
+}
 
+/// The faults of a [`FaultyRepository`].
+#[derive(Debug, Clone)]
+pub struct RepositoryFaults {
+    plan: FaultPlan,
+    delay: Option<Delay>,
+}
+
+impl RepositoryFaults {
     async fn late(&self) {
         if let Some(delay) = &self.delay {
             delay.strike(&self.plan).await;
         }
     }
+}
 
-    async fn one<R>(
-        &self,
-        operation: &'static str,
-        call: impl Future<Output = Result<R>>,
-    ) -> Result<R> {
+impl Hooks for RepositoryFaults {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
         self.late().await;
-        self.plan.before(operation)?;
-        let answer = call.await;
-        self.late().await;
-        self.plan.after(operation)?;
-        answer
+        self.plan.before(call.name)
     }
 
-    async fn many<T, R, F>(
-        &self,
-        operation: &'static str,
-        items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
-    ) -> Result<R>
-    where
-        F: Future<Output = Result<R>>,
-    {
-        self.one(operation, call(items)).await
+    async fn after(&self, call: &Call<'_>) -> Result<()> {
+        self.late().await;
+        self.plan.after(call.name)
     }
 
-    async fn batch<T, R, F>(
+    async fn batch<T: Send, R: Send, F>(
         &self,
-        operation: &'static str,
+        call: Call<'_>,
         items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
+        run: impl FnOnce(Vec<T>) -> F + Send,
     ) -> Vec<Result<R>>
     where
-        F: Future<Output = Vec<Result<R>>>,
+        F: Future<Output = Vec<Result<R>>> + Send,
     {
-        let count = items.len();
-        self.late().await;
-        if let Err(error) = self.plan.before(operation) {
-            return (0..count).map(|_| Err(error.clone())).collect();
+        let all = |error: Error| (0..call.items).map(|_| Err(error.clone())).collect();
+        if let Err(error) = self.before(&call).await {
+            return all(error);
         }
-        let failed: Vec<Result<()>> = items.iter().map(|_| self.plan.before(operation)).collect();
+        let failed: Vec<Result<()>> = items.iter().map(|_| self.plan.before(call.name)).collect();
         let spared = items.into_iter().zip(&failed).filter(|(_, failed)| failed.is_ok());
-        let mut answers = call(spared.map(|(item, _)| item).collect()).await.into_iter();
-        self.late().await;
-        if let Err(error) = self.plan.after(operation) {
-            return (0..count).map(|_| Err(error.clone())).collect();
+        let mut answers = run(spared.map(|(item, _)| item).collect()).await.into_iter();
+        if let Err(error) = self.after(&call).await {
+            return all(error);
         }
         let answer = |failed: Result<()>| {
             failed?;
             let answer = answers.next();
-            self.plan.after(operation)?;
-            answer.unwrap_or_else(|| panic!("{operation} left an item without an answer"))
+            self.plan.after(call.name)?;
+            answer.unwrap_or_else(|| panic!("{} left an item without an answer", call.name))
         };
         failed.into_iter().map(answer).collect()
     }
 
-    async fn spread<T, F>(
-        &self,
-        operation: &'static str,
-        mut items: Vec<T>,
-        call: impl FnOnce(Vec<T>) -> F,
-    ) -> Result<()>
-    where
-        F: Future<Output = Result<()>>,
-    {
-        self.plan.before(operation)?;
-        let late = self.plan.after(operation);
-        if late.is_err() {
-            // Only some of the rows were reached in time.
-            items.truncate(self.plan.below(items.len() as u64 + 1) as usize);
-        }
-        call(items).await.and(late)
-    }
-
-    fn scan<'a, T: Send + 'a>(&self, operation: &'static str, scan: Scan<'a, T>) -> Scan<'a, T> {
-        let Err(error) = self.plan.before(operation) else { return scan };
+    fn scan<'a, T: Send + 'a>(&'a self, call: Call<'a>, scan: Scan<'a, T>) -> Scan<'a, T> {
+        let Err(error) = self.plan.before(call.name) else { return scan };
         let items = self.plan.below(BREAKS_WITHIN) as usize;
         scan.take(items).chain(stream::once(async move { Err(error) })).boxed()
     }
 }
 
-impl fmt::Debug for FaultyRepository {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultyRepository").field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
-
-delegate_stores!(FaultyRepository);
-
-impl Repository for FaultyRepository {
-    fn facts(&self) -> RepositoryFacts {
-        self.inner.facts()
+#[async_trait]
+impl RepositoryHooks for RepositoryFaults {
+    async fn spread_rows(&self, inner: &dyn Repository, mut spreads: Vec<Spread>) -> Result<()> {
+        let late = self.plan.after("spread_rows");
+        if late.is_err() {
+            // Only some of the rows were reached in time.
+            spreads.truncate(self.plan.below(spreads.len() as u64 + 1) as usize);
+        }
+        inner.spread_rows(spreads).await.and(late)
     }
 }

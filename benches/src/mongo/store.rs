@@ -6,7 +6,8 @@ use bytes::Bytes;
 use flare_backend_mongo::{MongoConfig, MongoRepository};
 use flare_core::model::{
     Applied, Content, DocumentChange, DocumentKey, DocumentUrl, Epoch, Generation, IdSource,
-    Present, ResourceId, Revision, RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Present, ResourceId, Revision, Round, RowEffect, RowKey, Spread, SubscriptionId, Timestamp,
+    Version,
 };
 use flare_core::port::{DocumentStore, DocumentWrite, RowStore, RowUpdate};
 
@@ -44,11 +45,8 @@ impl Store {
         let changed = if revision == 1 { DocumentChange::Created } else { DocumentChange::Updated };
         let updated = timed(self.put(revision, changed)).await?.0;
         let unchanged = timed(self.put(revision, DocumentChange::Unchanged)).await?.0;
-        let spread = |key: &DocumentKey| Spread {
-            subscription: self.subscription,
-            generation: Generation::new(1),
-            document: key.clone(),
-            wanted: version,
+        let spread = |key: &DocumentKey| {
+            Spread::new(self.subscription, Generation::new(1), key.clone(), version)
         };
         let spreads: Vec<Spread> = self.keys.iter().map(spread).collect();
         let (spread, ()) = timed(async { Ok(self.repository.spread_rows(spreads).await?) }).await?;
@@ -62,7 +60,8 @@ impl Store {
         .await?;
         let settle = |key: &DocumentKey| RowUpdate {
             key: RowKey::new(self.subscription, key.url.clone()),
-            effect: RowEffect::Settle { version, present: Present::Yes },
+            round: Round::ZERO,
+            effect: RowEffect::Settle { version, present: Present::Yes, not_before: None },
         };
         let settles: Vec<RowUpdate> = self.keys.iter().map(settle).collect();
         let (settle, ()) = timed(async {

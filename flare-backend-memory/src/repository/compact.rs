@@ -2,7 +2,7 @@
 //! behind a pointer.
 
 use flare_core::model::{
-    Claim, DeadLetter, DocumentKey, Epoch, Generation, Present, Revision, Row, Spread,
+    Claim, DeadLetter, DocumentKey, Epoch, Generation, Present, Revision, Round, Row, Spread,
     SubscriptionId, Timestamp, Version,
 };
 
@@ -33,7 +33,8 @@ enum Settled {
     Gone,
 }
 
-/// What a row has only while, or after, something went wrong with it, or a puller holds it.
+/// What few rows have: something went wrong with it, a puller holds it or asked for it, somebody had
+/// it told anew, or its client wants some time between two changes.
 #[derive(Debug, Default, PartialEq)]
 struct Trouble {
     given_up: Option<Version>,
@@ -42,6 +43,9 @@ struct Trouble {
     attempted: Option<Version>,
     first_failure: Option<Timestamp>,
     claim: Option<Claim>,
+    round: Round,
+    not_before: Option<Timestamp>,
+    demanded: bool,
 }
 
 impl CompactRow {
@@ -58,6 +62,9 @@ impl CompactRow {
             attempted: row.attempted,
             first_failure: row.first_failure,
             claim: row.claim,
+            round: row.round,
+            not_before: row.not_before,
+            demanded: row.demanded,
         };
         Self {
             wanted: row.wanted.revision().get(),
@@ -73,7 +80,7 @@ impl CompactRow {
 
     pub(super) fn unpack(&self, subscription: SubscriptionId, document: DocumentKey) -> Row {
         let wanted = version(self.wanted, self.flags.wanted_gone);
-        let spread = Spread { subscription, generation: self.generation, document, wanted };
+        let spread = Spread::new(subscription, self.generation, document, wanted);
         let mut row = Row::new(&spread, self.since);
         row.settled = match self.flags.settled {
             Settled::Never => None,
@@ -90,6 +97,9 @@ impl CompactRow {
             row.attempted = trouble.attempted;
             row.first_failure = trouble.first_failure;
             row.claim = trouble.claim;
+            row.round = trouble.round;
+            row.not_before = trouble.not_before;
+            row.demanded = trouble.demanded;
         }
         row
     }

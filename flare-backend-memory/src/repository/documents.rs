@@ -159,6 +159,11 @@ impl DocumentStore for MemoryRepository {
         self.readable("scan_documents", scan, |it| &it.key)
     }
 
+    async fn count_documents(&self, resource: ResourceId) -> Result<u64> {
+        let shards = self.documents.shards.iter();
+        Ok(shards.map(|shard| lock(shard).live(resource).count() as u64).sum())
+    }
+
     fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
         let mut found: Vec<DocumentHead> = Vec::new();
         for shard in &self.documents.shards {

@@ -20,6 +20,8 @@ pub(super) struct RowTable {
     rows: HashMap<DocumentUrl, CompactRow>,
     /// Derived: the pending rows, earliest due first.
     pending: BTreeSet<(Timestamp, DocumentUrl)>,
+    /// Derived: those of them that were demanded.
+    demanded: BTreeSet<(Timestamp, DocumentUrl)>,
     /// Derived: the dead letters, earliest death first.
     dead: BTreeMap<(Timestamp, DeadLetterId), DocumentUrl>,
     pub(super) lanes: BTreeMap<u16, LaneState>,
@@ -29,6 +31,7 @@ pub(super) struct RowTable {
 #[derive(PartialEq)]
 struct Places {
     due: Option<Timestamp>,
+    demanded: Option<Timestamp>,
     dead: Option<(Timestamp, DeadLetterId)>,
 }
 
@@ -36,11 +39,12 @@ impl Places {
     fn of(row: &Row) -> Self {
         Self {
             due: row.is_pending().then_some(row.due),
+            demanded: (row.is_pending() && row.demanded).then_some(row.due),
             dead: row.dead.as_ref().map(|dead| (dead.died_at, dead.id)),
         }
     }
 
-    const NONE: Self = Self { due: None, dead: None };
+    const NONE: Self = Self { due: None, demanded: None, dead: None };
 }
 
 impl RowTable {
@@ -50,6 +54,7 @@ impl RowTable {
             resource: None,
             rows: HashMap::new(),
             pending: BTreeSet::new(),
+            demanded: BTreeSet::new(),
             dead: BTreeMap::new(),
             lanes: BTreeMap::new(),
         }
@@ -69,6 +74,9 @@ impl RowTable {
     ) -> Option<DocumentUrl> {
         self.resource = Some(spread.document.resource);
         if self.change(&spread.document.url, |row| row.spread(spread, now)).is_some() {
+            return None;
+        }
+        if !spread.makes_row() {
             return None;
         }
         let spread = Spread { document: intern(&spread.document), ..spread.clone() };
@@ -95,14 +103,8 @@ impl RowTable {
     }
 
     fn index(&mut self, url: &DocumentUrl, before: &Places, after: &Places) {
-        if before.due != after.due {
-            if let Some(due) = before.due {
-                self.pending.remove(&(due, url.clone()));
-            }
-            if let Some(due) = after.due {
-                self.pending.insert((due, url.clone()));
-            }
-        }
+        moved(&mut self.pending, url, before.due, after.due);
+        moved(&mut self.demanded, url, before.demanded, after.demanded);
         if before.dead != after.dead {
             if let Some(place) = before.dead {
                 self.dead.remove(&place);
@@ -120,7 +122,9 @@ impl RowTable {
     }
 
     pub(super) fn pending(&self, query: &PendingQuery) -> Vec<Row> {
-        let due = self.due_by(query.due_by.unwrap_or(Timestamp::MAX));
+        let due_by = query.due_by.unwrap_or(Timestamp::MAX);
+        let among = if query.demanded { &self.demanded } else { &self.pending };
+        let due = among.iter().take_while(|(due, _)| *due <= due_by).map(|(_, url)| url);
         // With one lane every bucket is in it, and none needs to be worked out.
         due.filter(|url| query.buckets == BucketRange::ALL || query.buckets.contains(url.bucket()))
             .filter_map(|url| self.get(url))
@@ -171,5 +175,23 @@ impl RowTable {
             self.index(url, &Places::of(&row), &Places::NONE);
             self.rows.remove(url);
         }
+    }
+}
+
+/// Keeps one of the orders by due time right.
+fn moved(
+    order: &mut BTreeSet<(Timestamp, DocumentUrl)>,
+    url: &DocumentUrl,
+    before: Option<Timestamp>,
+    after: Option<Timestamp>,
+) {
+    if before == after {
+        return;
+    }
+    if let Some(due) = before {
+        order.remove(&(due, url.clone()));
+    }
+    if let Some(due) = after {
+        order.insert((due, url.clone()));
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Mutex, RwLock};
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{
-    Applied, Claim, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneId, LaneState, RecordName,
-    Row, RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Applied, DeadLetterId, DocumentKey, DocumentUrl, Epoch, LaneId, LaneState, RecordName, Row,
+    RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -184,26 +184,21 @@ impl RowStore for MemoryRepository {
     }
 
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
-        let apply = |RowUpdate { key, effect }| {
-            Ok(self.change(&key, |row| row.apply(epoch, effect)).unwrap_or(Applied::Missing))
+        let apply = |RowUpdate { key, round, effect }| {
+            let applied = self.change(&key, |row| row.apply(epoch, round, effect));
+            Ok(applied.unwrap_or(Applied::Missing))
         };
         updates.into_iter().map(apply).collect()
     }
 
     async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>> {
         let now = self.time.now();
-        let claim = Claim { id: request.claim, until: now + request.holds_for };
         let claimed = self.rows.with(request.subscription, |table| {
-            let free = |row: &Row| {
-                let readable = self.spoilt.why(|| RecordName::Row(row.key.clone())).is_none();
-                readable && row.claim.is_none_or(|held| held.until <= now)
-            };
-            let due = table.due_by(now).filter_map(|url| table.get(url)).filter(free);
-            let urls: Vec<DocumentUrl> = due.map(|row| row.key.url).take(request.max).collect();
+            let urls = self.claimable(table, now, request.max);
             let mut rows = Vec::with_capacity(urls.len());
             for url in urls {
                 rows.extend(table.change(&url, |row| {
-                    row.claim = Some(claim);
+                    row.claim(request.claim, now + request.holds_for);
                     row.clone()
                 }));
             }
@@ -212,10 +207,19 @@ impl RowStore for MemoryRepository {
         Ok(claimed.unwrap_or_default())
     }
 
+    async fn demand_rows(&self, subscription: SubscriptionId, max: usize) -> Result<u64> {
+        let now = self.time.now();
+        let demanded = self.rows.with(subscription, |table| {
+            let urls = self.claimable(table, now, max);
+            urls.iter().filter(|url| table.change(url, |row| row.demand(now)) == Some(true)).count()
+        });
+        Ok(demanded.unwrap_or_default() as u64)
+    }
+
     async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
         let now = self.time.now();
-        let apply = |ClaimUpdate { key, claim, effect }| {
-            let applied = self.change(&key, |row| row.apply_claimed(claim, effect, now));
+        let apply = |ClaimUpdate { key, claim, round, effect }| {
+            let applied = self.change(&key, |row| row.apply_claimed(claim, round, effect, now));
             Ok(applied.unwrap_or(Applied::Missing))
         };
         updates.into_iter().map(apply).collect()
@@ -224,9 +228,12 @@ impl RowStore for MemoryRepository {
     async fn expedite_rows(&self, subscription: SubscriptionId, limit: usize) -> Result<u64> {
         let now = self.time.now();
         let expedited = self.rows.with(subscription, |table| {
-            let urls: Vec<DocumentUrl> = table.due_after(now).take(limit).cloned().collect();
+            let later = table
+                .due_after(now)
+                .filter(|url| table.get(url).is_some_and(|mut row| row.expedite(now)));
+            let urls: Vec<DocumentUrl> = later.take(limit).cloned().collect();
             for url in &urls {
-                table.change(url, |row| row.due = now);
+                table.change(url, |row| row.expedite(now));
             }
             urls.len() as u64
         });
@@ -354,6 +361,16 @@ impl RowStore for MemoryRepository {
 impl MemoryRepository {
     fn readable_row(&self, operation: &'static str, row: Row) -> Result<Row> {
         self.spoilt.read(operation, |row| RecordName::Row(row.key.clone()), row)
+    }
+
+    /// The rows of a table that a puller may have, earliest due first.
+    fn claimable(&self, table: &RowTable, now: Timestamp, max: usize) -> Vec<DocumentUrl> {
+        let free = |row: &Row| {
+            let readable = self.spoilt.why(|| RecordName::Row(row.key.clone())).is_none();
+            readable && row.is_claimable(now)
+        };
+        let due = table.due_by(now).filter_map(|url| table.get(url)).filter(free);
+        due.map(|row| row.key.url).take(max).collect()
     }
 
     /// A state is written as a whole: one that was damaged is not any more.

@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use flare_core::Result;
 use flare_core::model::{
     Content, Document, DocumentKey, MovedFrom, PartitionId, ResourceId, Timestamp, TraceContext,
     Version, detect_delete, detect_leave, detect_put,
 };
 use flare_core::port::{DocumentWrite, Operation, WriteOutcome};
-use flare_core::{Error, ErrorKind, Result};
 
 use super::budget::{Budget, DOCUMENT_BYTES};
-use crate::BACKEND;
 
 /// The documents whose URLs fall into one range of buckets.
 #[derive(Debug, Default)]
@@ -120,11 +119,6 @@ impl Shard {
             Operation::Put { revision, content } => (detect_put(before, revision), Some(content)),
             Operation::Delete { revision } => (detect_delete(before, revision), None),
             Operation::Leave { at } => (detect_leave(before, at), None),
-            _ => {
-                let error =
-                    Error::new(ErrorKind::Unsupported, "write_documents").with_backend(BACKEND);
-                return Err(error.with_detail("this operation is not known here"));
-            }
         };
         let Some(version) = detected.store else {
             let undispatched = stored.is_some_and(Stored::is_undispatched);

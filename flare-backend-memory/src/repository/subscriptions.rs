@@ -1,16 +1,16 @@
 //! Takes clients' wishes; gives them by id, and who sits in which partition.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use flare_core::model::subscription::UrlTemplate;
 use flare_core::model::{
-    Generation, PartitionId, RecordName, ResourceId, Subscription, SubscriptionId,
+    Generation, PartitionId, RecordName, ResourceId, SlotHash, Subscription, SubscriptionId,
     SubscriptionStatus, Unreadable,
 };
-use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SlotQuery, SubscriptionStore};
 use flare_core::{Error, ErrorKind, Result};
 use futures::StreamExt;
 use futures::stream;
@@ -29,7 +29,63 @@ pub(super) struct Subscriptions(RwLock<Table>);
 #[derive(Debug, Default)]
 struct Table {
     by_id: BTreeMap<SubscriptionId, Subscription>,
+    by_hash: BTreeSet<Hashed>,
+    /// Those that say which slot they are in, or leave.
+    by_slot: BTreeSet<(u32, Hashed)>,
     by_resource: HashMap<ResourceId, Family>,
+}
+
+/// A subscription, in the order in which those of some slots are read.
+type Hashed = (SlotHash, SubscriptionId);
+
+fn hashed(id: SubscriptionId) -> Hashed {
+    (SlotHash::of(id), id)
+}
+
+impl Table {
+    fn store(&mut self, subscription: Subscription) {
+        let id = subscription.id;
+        self.remove(id);
+        self.by_hash.insert(hashed(id));
+        let slots = [subscription.slot, subscription.moving_from].into_iter().flatten();
+        self.by_slot.extend(slots.map(|slot| (slot, hashed(id))));
+        self.by_id.insert(id, subscription);
+    }
+
+    fn remove(&mut self, id: SubscriptionId) -> Option<Subscription> {
+        let removed = self.by_id.remove(&id)?;
+        self.by_hash.remove(&hashed(id));
+        for slot in [removed.slot, removed.moving_from].into_iter().flatten() {
+            self.by_slot.remove(&(slot, hashed(id)));
+        }
+        Some(removed)
+    }
+
+    /// The first subscriptions of some slots after one of them.
+    fn in_slots(&self, query: &SlotQuery, after: Option<Hashed>) -> Vec<Subscription> {
+        const LAST: SubscriptionId = SubscriptionId::from_bytes([u8::MAX; 16]);
+        const FIRST: SubscriptionId = SubscriptionId::from_bytes([0; 16]);
+        let later = |it: &&Hashed| after.is_none_or(|after| **it > after);
+        let mut found = BTreeSet::new();
+        for range in &query.hashes {
+            let start = match after {
+                Some(after) if after.0 > *range.end() => continue,
+                Some(after) if after.0 >= *range.start() => Bound::Excluded(after),
+                _ => Bound::Included((*range.start(), FIRST)),
+            };
+            let end = Bound::Included((*range.end(), LAST));
+            let room = SCAN_PAGE.saturating_sub(found.len());
+            found.extend(self.by_hash.range((start, end)).take(room).copied());
+        }
+        for slot in &query.slots {
+            let least = |hash| (*slot, (SlotHash::new(hash), FIRST));
+            let most = (*slot, (SlotHash::new(u32::MAX), LAST));
+            let there = self.by_slot.range(least(0)..=most).map(|(_, it)| it);
+            found.extend(there.filter(later).take(SCAN_PAGE).copied());
+        }
+        let first = found.into_iter().take(SCAN_PAGE);
+        first.filter_map(|(_, id)| self.by_id.get(&id).cloned()).collect()
+    }
 }
 
 /// Subscriptions that stay what they are while this is held.
@@ -70,7 +126,7 @@ impl SubscriptionStore for MemoryRepository {
         family.check_urls("insert_subscription", &subscription)?;
         subscription.partition = family.free_partition(partition_limit.max(1) as usize);
         family.seat(&subscription);
-        table.by_id.insert(subscription.id, subscription.clone());
+        table.store(subscription.clone());
         Ok(subscription)
     }
 
@@ -97,17 +153,21 @@ impl SubscriptionStore for MemoryRepository {
     }
 
     fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription> {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let pages = stream::unfold(start, move |start| async move {
-            let table = read(&self.subscriptions.0);
+        self.pages("scan_subscriptions", after, |table, after| {
+            let start = after.map_or(Bound::Unbounded, Bound::Excluded);
             let range = table.by_id.range((start, Bound::Unbounded));
-            let page: Vec<Subscription> = range.take(SCAN_PAGE).map(|(_, it)| it.clone()).collect();
-            let next = Bound::Excluded(page.last()?.id);
-            let read = |it| self.readable_subscription("scan_subscriptions", it);
-            let page: Vec<Result<Subscription>> = page.into_iter().map(read).collect();
-            Some((stream::iter(page), next))
-        });
-        pages.flatten().boxed()
+            range.take(SCAN_PAGE).map(|(_, it)| it.clone()).collect()
+        })
+    }
+
+    fn subscriptions_in(
+        &self,
+        slots: SlotQuery,
+        after: Option<SubscriptionId>,
+    ) -> Scan<'_, Subscription> {
+        self.pages("subscriptions_in", after, move |table, after| {
+            table.in_slots(&slots, after.map(hashed))
+        })
     }
 
     async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
@@ -143,7 +203,7 @@ impl SubscriptionStore for MemoryRepository {
         family.check_urls("replace_subscription", &subscription)?;
         family.free_urls(&stored);
         family.seat(&subscription);
-        table.by_id.insert(subscription.id, subscription.clone());
+        table.store(subscription.clone());
         Ok(Replaced::Done(subscription))
     }
 
@@ -160,13 +220,13 @@ impl SubscriptionStore for MemoryRepository {
         let family = table.by_resource.entry(stored.resource).or_default();
         family.free_urls(&stored);
         family.seat(&deleting);
-        table.by_id.insert(id, deleting);
+        table.store(deleting);
         Ok(true)
     }
 
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
         let mut table = write(&self.subscriptions.0);
-        if let Some(stored) = table.by_id.remove(&id)
+        if let Some(stored) = table.remove(id)
             && let Some(family) = table.by_resource.get_mut(&stored.resource)
         {
             family.leave(&stored);
@@ -186,6 +246,23 @@ impl SubscriptionStore for MemoryRepository {
 }
 
 impl MemoryRepository {
+    /// What `page` gives after one subscription, then after the last that it gave, and so on.
+    fn pages<'a>(
+        &'a self,
+        operation: &'static str,
+        after: Option<SubscriptionId>,
+        page: impl Fn(&Table, Option<SubscriptionId>) -> Vec<Subscription> + Send + Sync + 'a,
+    ) -> Scan<'a, Subscription> {
+        let pages = stream::unfold((after, page), move |(after, page)| async move {
+            let found = page(&read(&self.subscriptions.0), after);
+            let last = found.last()?.id;
+            let read = |it| self.readable_subscription(operation, it);
+            let found: Vec<Result<Subscription>> = found.into_iter().map(read).collect();
+            Some((stream::iter(found), (Some(last), page)))
+        });
+        pages.flatten().boxed()
+    }
+
     fn readable_subscription(
         &self,
         operation: &'static str,

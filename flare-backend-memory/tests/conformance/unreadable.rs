@@ -31,7 +31,7 @@ impl Spoilable for InMemory {
         let why = match how {
             Spoiling::Newer => Some(WhyUnreadable::Newer { needs: RECORD_FORMAT + 1 }),
             Spoiling::Damaged => Some(WhyUnreadable::Damaged { detail: "spoilt".to_owned() }),
-            _ => None,
+            Spoiling::UnknownField => None,
         };
         self.0.spoil(record, why);
     }

@@ -64,11 +64,6 @@ impl MongoQueue {
             match settlement {
                 Settlement::Done => done.add(place, filter),
                 Settlement::Retry { after } => again.add(place, (filter, *after)),
-                _ => {
-                    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND);
-                    let error = error.with_detail("this way of settling is not known here");
-                    put(&mut answers, vec![place], [Err(error)]);
-                }
             }
         }
         let at_once = again.writes.iter().any(|(_, after)| after.is_zero());

@@ -84,7 +84,7 @@ fn stored(kind: RecordKind) -> Document {
                 "state": serde_json::to_string(&state).unwrap(),
             }
         }
-        _ => doc! {
+        RecordKind::Job | RecordKind::Task => doc! {
             "_id": id,
             "kind": "expire",
             "subject": "retention",
@@ -117,7 +117,7 @@ fn read(kind: RecordKind, raw: &RawDocumentBuf) -> Vec<Result<()>> {
         RecordKind::Document => vec![one(kind, raw, read_document), one(kind, raw, read_head)],
         RecordKind::Row => vec![one(kind, raw, read_row)],
         RecordKind::Lane => vec![one(kind, raw, read_state)],
-        _ => vec![one(kind, raw, read_job)],
+        RecordKind::Job | RecordKind::Task => vec![one(kind, raw, read_job)],
     }
 }
 
@@ -143,7 +143,7 @@ fn what_flare_writes_is_read() {
             read.unwrap();
         }
         let mut newer = stored(kind);
-        newer.insert("needs", 2_i64);
+        newer.insert("needs", i64::from(flare_core::model::RECORD_FORMAT) + 1);
         newer.insert("colour", "red");
         let read = &read(kind, &raw(&newer))[0];
         assert!(read.as_ref().unwrap_err().unreadable().unwrap().is_newer(), "{kind}");

@@ -8,6 +8,7 @@ mod jobs;
 mod resources;
 mod rows;
 mod schema;
+mod slots;
 mod subscriptions;
 mod waves;
 
@@ -23,7 +24,8 @@ use crate::places::Party;
 use crate::schema::{self as area, Area};
 use crate::{BACKEND, MongoConfig};
 
-pub(crate) use schema::COLLECTIONS;
+pub(crate) use schema::{COLLECTIONS, SUBSCRIPTIONS};
+pub(crate) use slots::fill_in_hashes;
 
 /// What a record may hold at most, and what it needs beside the content (the URL, versions, the
 /// update around it).
@@ -114,8 +116,4 @@ fn limit(limit: usize) -> i64 {
 fn lost_race(operation: &'static str) -> Error {
     let detail = "the record was created and removed by others again and again meanwhile";
     Error::new(ErrorKind::Busy, operation).with_backend(BACKEND).with_detail(detail)
-}
-
-fn unsupported(operation: &'static str, what: &'static str) -> Error {
-    Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND).with_detail(what)
 }

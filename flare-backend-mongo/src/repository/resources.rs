@@ -26,9 +26,9 @@ const STATES: [ResourceState; 3] =
 
 fn state_text(state: ResourceState) -> &'static str {
     match state {
+        ResourceState::Active => "active",
         ResourceState::Deleting => "deleting",
         ResourceState::Deleted => "deleted",
-        _ => "active",
     }
 }
 
@@ -227,7 +227,9 @@ impl ResourceStore for MongoRepository {
         // What follows from the state says it too, and of a damaged record perhaps alone.
         let derived = match from {
             ResourceState::Active => doc! { "active": true },
-            _ => doc! { "active": { "$exists": false }, "endpoint": { "$exists": true } },
+            ResourceState::Deleting | ResourceState::Deleted => {
+                doc! { "active": { "$exists": false }, "endpoint": { "$exists": true } }
+            }
         };
         let known: Vec<&str> = STATES.map(state_text).to_vec();
         let unknown = doc! { "$and": [{ "state": { "$nin": known } }, derived] };

@@ -67,6 +67,27 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 only: Only::All,
                 answers: "which subscriptions does a resource have",
             },
+            IndexSpec {
+                name: "slots",
+                keys: &["slotHash", "_id"],
+                unique: false,
+                only: Only::All,
+                answers: "whose lanes are in some slots",
+            },
+            IndexSpec {
+                name: "reserved",
+                keys: &["slot"],
+                unique: false,
+                only: Only::Having("slot"),
+                answers: "whose lanes are in a slot that is reserved for them",
+            },
+            IndexSpec {
+                name: "leaving",
+                keys: &["movingFrom"],
+                unique: false,
+                only: Only::Having("movingFrom"),
+                answers: "whose lanes have yet to leave a slot",
+            },
         ],
     },
     CollectionSpec {
@@ -92,6 +113,13 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 only: Only::True("tombstone"),
                 answers: "which deletions can be forgotten",
             },
+            IndexSpec {
+                name: "gone",
+                keys: &["version.gone", "_id.resource"],
+                unique: false,
+                only: Only::True("version.gone"),
+                answers: "how many documents does a resource have",
+            },
         ],
     },
     CollectionSpec {
@@ -104,6 +132,13 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 unique: false,
                 only: Only::True("pending"),
                 answers: "what is to be sent next, and how far behind is a client",
+            },
+            IndexSpec {
+                name: "demanded",
+                keys: &["demanded", "_id.subscription", "due", "bucket"],
+                unique: false,
+                only: Only::True("demanded"),
+                answers: "what did a client ask for that is told nothing by itself",
             },
             IndexSpec {
                 name: "documents",

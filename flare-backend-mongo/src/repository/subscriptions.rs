@@ -1,29 +1,34 @@
 //! Takes clients' wishes; gives them by id, by resource and by partition.
 //!
-//! A record: `{_id, resource, partition, generation, status, told, urls, lanes, reason?, spec
-//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?, needs?}`; who sits where is said there and nowhere else. The
-//! records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
+//! A record: `{_id, resource, partition, generation, status, told, urls, lanes, slotHash, reason?, spec
+//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?, needs?}`; who sits where is
+//! said there and nowhere else. The records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
 //! is taken there before the subscription is stored and left after it is removed, so the count is
 //! never too low. Above the sixteen bits that `lanes` needs it says which slot is reserved for them, plus
-//! one: so the index that `members` is answered from need not be made anew.
+//! one, and above that whether they send on their own: so the index that `members` is answered from need
+//! not be made anew.
 
 use async_trait::async_trait;
-use flare_core::model::subscription::UrlTemplate;
+use flare_core::model::subscription::{Mode, UrlTemplate};
 use flare_core::model::{
     Epoch, Generation, PartitionId, RecordKind, ResourceId, Subscription, SubscriptionId,
     SubscriptionSpec, SubscriptionStatus,
 };
-use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SlotQuery, SubscriptionStore};
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReturnDocument;
 
+use super::slots::stored_hash;
 use super::{MongoRepository, ids_after, lost_race};
 use crate::BACKEND;
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record};
 
 const KIND: RecordKind = RecordKind::Subscription;
+
+/// In `lanes`: they do not send on their own.
+const PASSIVE: i64 = 1 << 52;
 
 /// More than there are partitions to look through.
 const SEAT_RACES: usize = 64;
@@ -41,7 +46,7 @@ fn read_status(record: Record<'_>) -> Result<SubscriptionStatus> {
 }
 
 pub(super) fn read_subscription(record: Record<'_>) -> Result<Subscription> {
-    let spec: SubscriptionSpec = serde_json::from_str(record.text("spec")?)
+    let spec = SubscriptionSpec::from_stored(record.text("spec")?)
         .map_err(|error| record.corrupt("spec").with_source(error))?;
     let mut subscription = Subscription::new(
         SubscriptionId::from_bytes(record.id("_id")?),
@@ -76,24 +81,27 @@ pub(super) fn read_member(record: Record<'_>) -> Result<Member> {
     let id = SubscriptionId::from_bytes(record.id("_id")?);
     let generation = record.small("generation").unwrap_or_default();
     let status = read_status(record).unwrap_or(SubscriptionStatus::Unreadable);
-    let (lanes, slot) = read_indexed_lanes(record).unwrap_or((1, None));
-    Ok(Member::new(id, Generation::new(generation), status, lanes).pinned(slot))
+    let (lanes, slot, mode) = read_indexed_lanes(record).unwrap_or((1, None, Mode::Active));
+    Ok(Member::new(id, Generation::new(generation), status, lanes).pinned(slot).in_mode(mode))
 }
 
-/// The number of lanes and the slot that is reserved for them, as the index has them.
+/// The number of lanes, the slot that is reserved for them and the mode, as the index has them.
 fn indexed_lanes(subscription: &Subscription) -> i64 {
     let slot = subscription.slot.map_or(0, |slot| i64::from(slot) + 1);
-    (slot << 16) | i64::from(subscription.spec.delivery().lanes())
+    let mode = if subscription.spec.mode() == Mode::Passive { PASSIVE } else { 0 };
+    mode | (slot << 16) | i64::from(subscription.spec.delivery().lanes())
 }
 
-fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>)> {
+fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>, Mode)> {
     let corrupt = || record.corrupt("lanes");
     let number = record.number("lanes")?;
+    let mode = if number & PASSIVE == 0 { Mode::Active } else { Mode::Passive };
     let lanes = u16::try_from(number & 0xffff).map_err(|_| corrupt())?;
-    match number >> 16 {
-        0 => Ok((lanes, None)),
-        slot => Ok((lanes, Some(u32::try_from(slot - 1).map_err(|_| corrupt())?))),
-    }
+    let slot = match (number & !PASSIVE) >> 16 {
+        0 => None,
+        slot => Some(u32::try_from(slot - 1).map_err(|_| corrupt())?),
+    };
+    Ok((lanes, slot, mode))
 }
 
 pub(super) fn write_subscription(
@@ -113,10 +121,14 @@ pub(super) fn write_subscription(
         "told": subscription.status != SubscriptionStatus::Deleting,
         "urls": urls,
         "lanes": indexed_lanes(subscription),
+        "slotHash": stored_hash(subscription.id),
         "spec": spec,
         "createdAt": record::time(subscription.created_at),
         "updatedAt": record::time(subscription.updated_at),
     };
+    if subscription.spec.needs() > 1 {
+        record.insert("needs", i64::from(subscription.spec.needs()));
+    }
     if let Some(reason) = &subscription.reason {
         record.insert("reason", reason);
     }
@@ -296,6 +308,14 @@ impl SubscriptionStore for MongoRepository {
         self.connection.scan("scan_subscriptions", KIND, question, read_subscription)
     }
 
+    fn subscriptions_in(
+        &self,
+        slots: SlotQuery,
+        after: Option<SubscriptionId>,
+    ) -> Scan<'_, Subscription> {
+        self.in_slots(slots, after)
+    }
+
     async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
         const OPERATION: &str = "partitions";
         let told = doc! { "resource": record::id(resource.as_bytes()), "told": true };
@@ -341,6 +361,7 @@ impl SubscriptionStore for MongoRepository {
         }
         let mut update = doc! { "$set": set };
         let absent = [
+            ("needs", subscription.spec.needs() <= 1),
             ("reason", subscription.reason.is_none()),
             ("resumedAt", subscription.resumed_at.is_none()),
             ("slot", subscription.slot.is_none()),

@@ -1,7 +1,11 @@
 //! Takes nothing; gives the numbered changes that led to what is kept today.
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use mongodb::Database;
+
+use crate::connection::PREFIX;
+use crate::repository::{SUBSCRIPTIONS, fill_in_hashes};
 
 /// One numbered change of what an area keeps. Collections and indexes are made as they are wanted
 /// today before any of them runs; what a migration brings of its own is what it does to records.
@@ -26,8 +30,8 @@ impl Migration {
 
     /// Those of the repository, for tests that append others.
     #[doc(hidden)]
-    pub const fn of_the_repository() -> [Self; 2] {
-        [FIRST, ROWS_BY_DOCUMENT]
+    pub const fn of_the_repository() -> [Self; 4] {
+        [FIRST, ROWS_BY_DOCUMENT, ROWS_ON_DEMAND, SUBSCRIPTIONS_BY_SLOT]
     }
 }
 
@@ -36,6 +40,20 @@ const FIRST: Migration =
 
 const ROWS_BY_DOCUMENT: Migration =
     Migration { number: 2, about: "an index of rows by their document", records: None };
+
+const ROWS_ON_DEMAND: Migration =
+    Migration { number: 3, about: "indexes of rows on demand and of deletions", records: None };
+
+const SUBSCRIPTIONS_BY_SLOT: Migration = Migration {
+    number: 4,
+    about: "subscriptions by the slot that works them",
+    records: Some(hash_subscriptions),
+};
+
+fn hash_subscriptions(database: Database) -> BoxFuture<'static, mongodb::error::Result<()>> {
+    let subscriptions = database.collection(&format!("{PREFIX}{SUBSCRIPTIONS}"));
+    async move { fill_in_hashes(&subscriptions).await }.boxed()
+}
 
 pub(super) const REPOSITORY: &[Migration] = &Migration::of_the_repository();
 pub(super) const QUEUE: &[Migration] = &[FIRST];

@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use flare_backend_mongo::Migration;
 use mongodb::bson::{Document, doc};
 
 /// The one operation both sides use.
@@ -199,7 +200,8 @@ impl Play {
 fn schema(find: &Document) -> Document {
     let area = find.get_document("filter").and_then(|filter| filter.get_str("_id"));
     let area = area.unwrap_or("lease");
-    doc! { "_id": area, "version": if area == "repository" { 2 } else { 1 } }
+    let newest = Migration::of_the_repository().len() as i32;
+    doc! { "_id": area, "version": if area == "repository" { newest } else { 1 } }
 }
 
 /// A command's name is its first field; to open a change stream is an aggregate with a name of its

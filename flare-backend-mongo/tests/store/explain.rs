@@ -16,12 +16,12 @@ use flare_backend_mongo::{Commands, MongoRepository};
 use flare_core::model::{
     Action, BucketRange, ChangeRule, ClaimId, Content, DeadLetter, DeathReason, DocumentKey,
     DocumentUrl, Endpoint, Epoch, Generation, IdSource, JobKind, Present, Resource, ResourceId,
-    Revision, RowEffect, RowKey, Spread, Subscription, SubscriptionId, SubscriptionSpec, Timestamp,
-    Version,
+    Revision, Round, RowEffect, RowKey, Spread, Subscription, SubscriptionId, SubscriptionSpec,
+    Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, DocumentStore, DocumentWrite, JobStore, Page, PendingQuery, Replay, ResourceStore,
-    RowStore, RowUpdate, SubscriptionStore,
+    RowStore, RowUpdate, SlotQuery, SubscriptionStore,
 };
 use flare_testkit::Trials;
 use futures::{StreamExt, TryStreamExt};
@@ -105,11 +105,8 @@ async fn fill(store: &MongoRepository, scratch: &Scratch) -> Filled {
         let put = |key: &DocumentKey| DocumentWrite::put(key.clone(), Revision::new(1), content());
         let written = store.write_documents(batch.iter().map(put).collect()).await;
         written.into_iter().for_each(|written| assert!(written.is_ok()));
-        let spread = |key: &DocumentKey| Spread {
-            subscription: subscription.id,
-            generation: Generation::new(1),
-            document: key.clone(),
-            wanted: version,
+        let spread = |key: &DocumentKey| {
+            Spread::new(subscription.id, Generation::new(1), key.clone(), version)
         };
         store.spread_rows(batch.iter().map(spread).collect()).await.unwrap();
     }
@@ -117,9 +114,10 @@ async fn fill(store: &MongoRepository, scratch: &Scratch) -> Filled {
         let batch = &keys[LEFT..WRITTEN];
         let marked = batch.iter().map(|key| (key.clone(), version)).collect();
         store.mark_dispatched(marked).await.into_iter().for_each(|it| it.unwrap());
-        let settled = RowEffect::Settle { version, present: Present::Yes };
+        let settled = RowEffect::Settle { version, present: Present::Yes, not_before: None };
         let settle = |key: &DocumentKey| RowUpdate {
             key: RowKey::new(subscription.id, key.url.clone()),
+            round: Round::ZERO,
             effect: settled.clone(),
         };
         let applied = store.apply_rows(epoch, batch.iter().map(settle).collect()).await;
@@ -165,6 +163,12 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.partitions(*resource).await.unwrap();
     let [partition] = store.partitions(*resource).await.unwrap()[..] else { panic!("one") };
     store.members(*resource, partition).await.unwrap();
+    for slots in [vec![0, 1, 5, 1_030], (0..1_024).collect()] {
+        let slots = SlotQuery::new(slots, 1_024);
+        store.subscriptions_in(slots.clone(), None).try_collect::<Vec<_>>().await.unwrap();
+        let after = Some(*subscription);
+        store.subscriptions_in(slots, after).try_collect::<Vec<_>>().await.unwrap();
+    }
 
     store.write_documents(vec![put(&keys[0], 2)]).await.remove(0).unwrap();
     store.write_documents(some().iter().map(|key| put(key, 3)).collect()).await;
@@ -183,12 +187,8 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.remove_document(&keys[1], version(9)).await.unwrap();
 
     let epoch = store.next_epoch().await.unwrap().epoch;
-    let spread = |key: &DocumentKey| Spread {
-        subscription: *subscription,
-        generation: Generation::new(1),
-        document: key.clone(),
-        wanted: version(3),
-    };
+    let spread =
+        |key: &DocumentKey| Spread::new(*subscription, Generation::new(1), key.clone(), version(3));
     store.spread_rows(some().iter().map(spread).collect()).await.unwrap();
     store.rows(some().iter().map(row).collect()).await.unwrap();
     let query = PendingQuery::new(*subscription, 100).due_by(now);
@@ -205,11 +205,12 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     );
     let dead_id = dead.id;
     let effect = RowEffect::GiveUp { version: version(3), present: Present::No, dead };
-    let updates = vec![RowUpdate { key: row(&keys[2]), effect }];
+    let updates = vec![RowUpdate { key: row(&keys[2]), round: Round::ZERO, effect }];
     store.apply_rows(epoch, updates).await.remove(0).unwrap();
     let ten = some();
     let updates = ten.iter().map(|key| RowUpdate {
         key: row(key),
+        round: Round::ZERO,
         effect: RowEffect::Retry {
             version: version(3),
             present: Present::No,
@@ -222,7 +223,8 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     // An old owner, who is told why nothing happens.
     let updates = vec![RowUpdate {
         key: row(&keys[3]),
-        effect: RowEffect::Settle { version: version(3), present: Present::Yes },
+        round: Round::ZERO,
+        effect: RowEffect::Settle { version: version(3), present: Present::Yes, not_before: None },
     }];
     store.apply_rows(Epoch::ZERO, updates).await.remove(0).unwrap();
     store.dead_letters(*subscription, Page::new(30, 0)).await.unwrap();
@@ -233,6 +235,10 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     let claim: ClaimId = ids.next(Timestamp::EPOCH).into();
     let request = ClaimRows { subscription: *subscription, claim, max: 10, holds_for: long };
     store.claim_rows(request).await.unwrap();
+    store.demand_rows(*subscription, 10).await.unwrap();
+    let asked = PendingQuery::new(*subscription, 100).demanded(true);
+    store.pending_rows(asked).try_collect::<Vec<_>>().await.unwrap();
+    store.count_documents(*resource).await.unwrap();
     store.expedite_rows(*subscription, 10).await.unwrap();
     store.remove_settled_rows(vec![(row(&keys[COUNT - 1]), version(9))]).await;
     store.rows_of(some(), None, 100).await.unwrap();
@@ -245,7 +251,7 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
 }
 
 /// What the server can explain of a command.
-fn explainable(name: &str, mut command: Document) -> Vec<Document> {
+pub(crate) fn explainable(name: &str, mut command: Document) -> Vec<Document> {
     for extra in ["$db", "lsid", "$clusterTime", "writeConcern", "readConcern", "$readPreference"] {
         command.remove(extra);
     }
@@ -282,7 +288,7 @@ fn is_count(question: &Document) -> bool {
 }
 
 /// The names of all stages anywhere in a plan.
-fn stages(plan: &Document) -> BTreeSet<String> {
+pub(crate) fn stages(plan: &Document) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(&Bson::Document(plan.clone()), &mut |key, value| {
         if key == "stage"
@@ -296,7 +302,7 @@ fn stages(plan: &Document) -> BTreeSet<String> {
     found
 }
 
-fn number(plan: &Document, field: &str) -> Option<i64> {
+pub(crate) fn number(plan: &Document, field: &str) -> Option<i64> {
     let mut found = None;
     walk(&Bson::Document(plan.clone()), &mut |key, value| {
         if key == field {

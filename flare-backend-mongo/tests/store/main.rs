@@ -16,6 +16,7 @@ mod lease_outage;
 mod migrations;
 mod queue;
 mod race;
+mod slots;
 #[path = "../support/mod.rs"]
 mod support;
 mod unreadable;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let all = migrations::trials(all);
     let all = queue::trials(all);
     let all = race::trials(all);
+    let all = slots::trials(all);
     let all = unreadable::trials(all);
     let all = upkeep_worlds::trials(all);
     all.run()

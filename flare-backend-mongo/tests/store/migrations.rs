@@ -14,11 +14,14 @@ use mongodb::bson::{Document, doc};
 use mongodb::{Database, IndexModel};
 
 /// Made up: gives every lane a mark. Dies half-way while there is a record `{_id: "die"}`.
-const MARKS: Migration = Migration::of_records(3, "every lane gets a mark", mark);
+const MARKS: Migration = Migration::of_records(NEXT, "every lane gets a mark", mark);
 const WITH_MARKS: &[Migration] = {
-    let [first, second] = Migration::of_the_repository();
-    &[first, second, MARKS]
+    let [first, second, third, fourth] = Migration::of_the_repository();
+    &[first, second, third, fourth, MARKS]
 };
+/// The version of what is kept today, and of what MARKS leads to.
+const TODAY: i32 = Migration::of_the_repository().len() as i32;
+const NEXT: i32 = TODAY + 1;
 
 fn mark(database: Database) -> BoxFuture<'static, mongodb::error::Result<()>> {
     Box::pin(async move {
@@ -114,7 +117,7 @@ async fn several_connect_at_once(uri: String) {
     for node in join_all(nodes).await {
         node.unwrap().unwrap();
     }
-    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": 2 }));
+    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": TODAY }));
     let upkeep = repository_upkeep(&scratch).await;
     assert_eq!(upkeep.plan(Purpose::Setup).await.unwrap(), [], "all of it is there");
 }
@@ -145,7 +148,7 @@ async fn died_in_the_first_migration(uri: String) {
     // Who creates what is missing goes on with it, too.
     record(&scratch, begun).await;
     set_up(&scratch).await;
-    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": 2 }));
+    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": TODAY }));
 }
 
 async fn died_half_way(uri: String) {
@@ -157,18 +160,20 @@ async fn died_half_way(uri: String) {
     let upkeep = repository_upkeep(&scratch).await.with_migrations(WITH_MARKS);
     let steps = upkeep.plan(Purpose::Setup).await.unwrap();
     let [step] = steps.as_slice() else { panic!("one migration: {steps:?}") };
-    assert_eq!(step.id, "update schema of the repository to version 3, from version 2");
+    let update = format!("update schema of the repository to version {NEXT}, from version {TODAY}");
+    assert_eq!(step.id, update);
     upkeep_refused(&scratch, &upkeep, &[Purpose::Fixup, Purpose::Cleanup]).await;
 
     upkeep.apply(Purpose::Setup, step, &()).await.unwrap_err();
     let half = recorded(&scratch).await.unwrap();
-    assert_eq!(half.get_i32("version").unwrap(), 2);
+    assert_eq!(half.get_i32("version").unwrap(), TODAY);
     let running = half.get_document("running").unwrap();
-    assert_eq!(running.get_i32("to").unwrap(), 3);
+    assert_eq!(running.get_i32("to").unwrap(), NEXT);
     assert!(running.get_datetime("at").is_ok());
     assert_eq!(marked(&scratch).await, 1);
     // A node of the version before, which may or may not create what is missing.
-    let words = ["has schema version 3", "knows 2 at most", "update this node"];
+    let (has, knows) = (format!("has schema version {NEXT}"), format!("knows {TODAY} at most"));
+    let words = [has.as_str(), &knows, "update this node"];
     refused(&scratch, careful(&scratch), ErrorKind::Conflict, &words).await;
     refused(&scratch, scratch.config(), ErrorKind::Conflict, &words).await;
     upkeep_refused(&scratch, &upkeep, &[Purpose::Fixup, Purpose::Cleanup]).await;
@@ -180,7 +185,7 @@ async fn died_half_way(uri: String) {
     assert_eq!(again.id, step.id);
     assert!(again.reason.contains("begun and not finished"), "{}", again.reason);
     assert_eq!(marked(&scratch).await, 5);
-    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": 3 }));
+    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": NEXT }));
     refused(&scratch, scratch.config(), ErrorKind::Conflict, &words).await;
 }
 
@@ -188,7 +193,8 @@ async fn newer(uri: String) {
     let scratch = Scratch::new(&uri);
     set_up(&scratch).await;
     record(&scratch, doc! { "_id": "repository", "version": 7 }).await;
-    let words = ["has schema version 7", "knows 2 at most", "update this node"];
+    let knows = format!("knows {TODAY} at most");
+    let words = ["has schema version 7", &knows, "update this node"];
     refused(&scratch, careful(&scratch), ErrorKind::Conflict, &words).await;
     refused(&scratch, scratch.config(), ErrorKind::Conflict, &words).await;
     let upkeep = repository_upkeep(&scratch).await;
@@ -212,7 +218,7 @@ async fn several_migrate_at_once(uri: String) {
     for node in join_all(nodes).await {
         node.unwrap().unwrap();
     }
-    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": 3 }));
+    assert_eq!(recorded(&scratch).await, Some(doc! { "_id": "repository", "version": NEXT }));
     assert_eq!(marked(&scratch).await, 5);
 }
 
@@ -221,7 +227,7 @@ async fn migrations_run_in_their_order(uri: String) {
     let upkeep = repository_upkeep(&scratch).await.with_migrations(WITH_MARKS);
     let steps = upkeep.plan(Purpose::Setup).await.unwrap();
     let last = steps.last().unwrap();
-    assert!(last.id.contains("to version 3"), "{}", last.id);
+    assert!(last.id.contains(&format!("to version {NEXT}")), "{}", last.id);
     let outcome = upkeep.apply(Purpose::Setup, last, &()).await.unwrap();
     assert_eq!(outcome, StepOutcome::NotNeeded, "the first has not run");
     assert_eq!(recorded(&scratch).await, None);
@@ -248,7 +254,7 @@ async fn an_index_that_differs_is_built_again(uri: String) {
     let [again, .., version] = updates[..] else { panic!("an index and migrations: {updates:?}") };
     assert_eq!(again.id, r#"update index due of flare_jobs, from { "key": { "due": -1 } }"#);
     assert!(again.reason.contains("takes its time"), "{}", again.reason);
-    assert!(version.id.contains("version 2"), "{}", version.id);
+    assert!(version.id.contains(&format!("version {TODAY}")), "{}", version.id);
     let mut names = jobs.list_index_names().await.unwrap();
     names.sort();
     assert_eq!(names, ["_id_", "due", "host", "subject"], "the host's own stays");

@@ -137,7 +137,7 @@ async fn each_kind(uri: String) {
             spoil::spoil(&database, record, how).await;
         }
         let job = database.collection::<Document>("flare_jobs");
-        let (newer, odd) = (doc! { "needs": 2_i64 }, doc! { "epoch": "{" });
+        let (newer, odd) = (doc! { "needs": 3_i64 }, doc! { "epoch": "{" });
         let set = match how {
             Spoiling::UnknownField => doc! { "colour": "red" },
             Spoiling::Newer => newer,

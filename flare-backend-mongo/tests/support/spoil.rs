@@ -40,7 +40,7 @@ fn place(record: &RecordName) -> (&'static str, Bson, Option<&'static str>, &'st
             ("flare_lanes", id.into(), Some("state"), "state")
         }
         RecordName::Job(id) => ("flare_jobs", uuid(id.as_bytes()), None, "epoch"),
-        other => panic!("{other:?} is no record of a repository"),
+        other @ RecordName::Unnamed { .. } => panic!("{other:?} is no record of a repository"),
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn spoil(database: &Database, record: &RecordName, how: Spoilin
             set
         }
         Spoiling::Newer => doc! { "needs": i64::from(RECORD_FORMAT) + 1 },
-        _ => doc! { needed: "{" },
+        Spoiling::Damaged => doc! { needed: "{" },
     };
     let done = records.update_one(doc! { "_id": id }, doc! { "$set": set }).await.unwrap();
     assert_eq!(done.matched_count, 1, "{record:?}");

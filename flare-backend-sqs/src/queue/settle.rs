@@ -86,11 +86,6 @@ impl SqsQueue {
                     answers[place] = Err(error.with_field("after").with_detail(detail));
                 }
                 Settlement::Retry { after } => again.push((place, receipt, *after)),
-                _ => {
-                    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(BACKEND);
-                    answers[place] =
-                        Err(error.with_detail("this way of settling is not known here"));
-                }
             }
         }
         let (removed, changed) = future::join(

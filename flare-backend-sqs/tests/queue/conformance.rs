@@ -8,7 +8,7 @@ use crate::support::{Isolated, Scratch};
 use async_trait::async_trait;
 use flare_backend_sqs::SqsQueue;
 use flare_core::port::Queue;
-use flare_testkit::{Fixture, Trials, queue};
+use flare_testkit::{Fixture, Trials, intercept, queue};
 
 /// Which queues a run is about.
 struct Sqs {
@@ -32,9 +32,11 @@ impl Fixture for Sqs {
         let scratch = Scratch::new(&self.endpoint);
         let config = scratch.config().fifo(self.fifo);
         let queue = SqsQueue::connect(config).await.expect("the server answers");
-        let queue: Arc<dyn Queue> =
-            if self.isolated { Arc::new(Isolated(queue)) } else { Arc::new(queue) };
-        (queue, scratch)
+        let queue: Arc<dyn Queue> = Arc::new(queue);
+        match self.isolated {
+            true => (Arc::new(intercept::queue(queue, Isolated)), scratch),
+            false => (queue, scratch),
+        }
     }
 
     fn tick(&self) -> Duration {

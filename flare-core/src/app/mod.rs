@@ -2,14 +2,17 @@
 //! [`Runtime`] the work a host lets run. No statics: any number of them live in one process.
 
 mod backend;
+mod backfill;
 mod builder;
 mod cluster;
 mod dead_letters;
+mod deliveries;
 mod ensure;
 mod find;
 mod flare;
 mod left;
 mod node;
+mod passive;
 mod pins;
 mod removal;
 mod runtime;
@@ -25,6 +28,7 @@ pub use builder::FlareBuilder;
 pub use flare::Flare;
 pub use left::Left;
 pub use node::NodeReport;
+pub use passive::Pull;
 pub use runtime::Runtime;
 pub use runtime_handle::RuntimeHandle;
 #[doc(hidden)]

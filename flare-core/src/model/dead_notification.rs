@@ -1,15 +1,12 @@
 //! Takes a row that was given up; gives what its owner may know of it, as lists show it.
 
-use serde::Serialize;
-
 use super::{
     Action, ChangeRule, DeadLetterId, DeathReason, DocumentUrl, Row, ShownRevision, Timestamp,
-    Version, timestamp,
+    Version,
 };
 
 /// A notification that was given up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadNotification {
     /// What it is replayed by.
@@ -17,7 +14,6 @@ pub struct DeadNotification {
     /// About which document.
     pub document: DocumentUrl,
     /// Which version of it was given up.
-    #[serde(skip)]
     pub version: Version,
     /// The revision of that version, as clients see it.
     pub revision: ShownRevision,
@@ -28,16 +24,12 @@ pub struct DeadNotification {
     /// How many attempts were made.
     pub attempts: u32,
     /// The last status the client answered, if it answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_status: Option<u16>,
     /// The last error or the beginning of the last answer's body.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// When the first attempt failed.
-    #[serde(serialize_with = "timestamp::as_text")]
     pub first_failure_at: Timestamp,
     /// When it was given up.
-    #[serde(serialize_with = "timestamp::as_text")]
     pub died_at: Timestamp,
 }
 
@@ -72,12 +64,12 @@ mod tests {
 
     fn row() -> Row {
         let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
-        let spread = Spread {
-            subscription: SubscriptionId::from_bytes([1; 16]),
-            generation: Generation::new(1),
-            document: DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
-            wanted: Version::live(Revision::new(7)),
-        };
+        let spread = Spread::new(
+            SubscriptionId::from_bytes([1; 16]),
+            Generation::new(1),
+            DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
+            Version::live(Revision::new(7)),
+        );
         Row::new(&spread, Timestamp::EPOCH)
     }
 
@@ -89,27 +81,24 @@ mod tests {
         row.given_up = Some(row.wanted);
         assert_eq!(DeadNotification::of(&row, &rule), None, "past its retention");
     }
-
     #[test]
-    fn is_written_as_the_interface_has_it() {
+    fn what_a_row_gave_up_is_listed() {
         let id = DeadLetterId::from_bytes([3; 16]);
         let died = Timestamp::EPOCH + Duration::from_millis(1_500);
         let mut row = row();
         row.given_up = Some(Version::live(Revision::new(5)));
-        row.dead = Some(DeadLetter::new(id, Action::Update, DeathReason::Exhausted, died));
-        let rule = ChangeRule::new("rev", None).unwrap();
-        let json = |row: &Row| serde_json::to_string(&DeadNotification::of(row, &rule)).unwrap();
-        assert_eq!(
-            json(&row),
-            concat!(
-                r#"{"id":"03030303-0303-0303-0303-030303030303","#,
-                r#""document":"http://a.example/u/1","revision":5,"action":"update","#,
-                r#""reason":"exhausted","attempts":0,"#,
-                r#""firstFailureAt":"1970-01-01T00:00:01.5Z","diedAt":"1970-01-01T00:00:01.5Z"}"#,
-            )
-        );
-        let dead = row.dead.as_mut().unwrap();
+        let mut dead = DeadLetter::new(id, Action::Update, DeathReason::Exhausted, died);
         (dead.last_status, dead.last_error) = (Some(500), Some("answered 500".to_owned()));
-        assert!(json(&row).contains(r#""lastStatus":500,"lastError":"answered 500","#));
+        row.dead = Some(dead);
+        let listed = DeadNotification::of(&row, &ChangeRule::new("rev", None).unwrap()).unwrap();
+        assert_eq!((listed.id, &listed.document), (id, &row.key.url));
+        assert_eq!(
+            (listed.version, listed.revision),
+            (row.given_up.unwrap(), ShownRevision::Number(5))
+        );
+        assert_eq!((listed.action, listed.reason), (Action::Update, DeathReason::Exhausted));
+        assert_eq!((listed.attempts, listed.last_status), (0, Some(500)));
+        assert_eq!(listed.last_error.as_deref(), Some("answered 500"));
+        assert_eq!((listed.first_failure_at, listed.died_at), (died, died));
     }
 }

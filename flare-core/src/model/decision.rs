@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Document, Epoch, Row, Subscription, Timestamp, Version};
+use super::{Action, Document, Epoch, Round, Row, Subscription, Timestamp, Version};
 
 /// Whether the client should hold the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +26,20 @@ pub enum Present {
     Maybe,
     /// It acknowledged a create or an update.
     Yes,
+}
+
+impl Present {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::No, Self::Maybe, Self::Yes];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Maybe => "maybe",
+            Self::Yes => "yes",
+        }
+    }
 }
 
 /// What to do about one row.
@@ -94,6 +108,8 @@ pub struct Telling {
     pub action: Action,
     /// What it holds before, as far as this worker can know.
     pub holding: Present,
+    /// In which round it is told.
+    pub round: Round,
 }
 
 impl Telling {
@@ -106,8 +122,25 @@ impl Telling {
         tenure: &Tenure,
     ) -> Option<Self> {
         let holding = tenure.holding(row.present, row.epoch, row.since);
+        Self::to(holding, row, document, subscription)
+    }
+
+    /// The same for a puller that has claimed the row: it is told by what the client held before.
+    pub fn of_claimed(row: &Row, document: &Document, subscription: &Subscription) -> Option<Self> {
+        let holding = row.claim.map_or(row.present, |claim| claim.held);
+        Self::to(holding, row, document, subscription)
+    }
+
+    fn to(
+        holding: Present,
+        row: &Row,
+        document: &Document,
+        subscription: &Subscription,
+    ) -> Option<Self> {
         match decide(target(document, subscription), holding) {
-            Decision::Send(action) => Some(Self { version: document.version, action, holding }),
+            Decision::Send(action) => {
+                Some(Self { version: document.version, action, holding, round: row.round })
+            }
             Decision::SettleSilently => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A refused value: which field is wrong, and why.
 ///
@@ -39,6 +40,15 @@ impl Invalid {
         };
         Self { field: field.into(), reason: self.reason }
     }
+}
+
+/// The number, if it is in `range`, which the refusal names.
+pub(crate) fn in_range(value: u32, range: &RangeInclusive<u32>) -> Result<u32, Invalid> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (low, high) = (range.start(), range.end());
+    Err(Invalid::new("", format!("must be an integer from {low} to {high}")))
 }
 
 impl fmt::Display for Invalid {

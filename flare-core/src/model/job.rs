@@ -13,8 +13,10 @@ pub enum JobKind {
     RemoveResource,
     /// Removes a deleted subscription's rows, tasks and dead letters.
     RemoveSubscription,
-    /// Delivers the present documents to a new subscription.
+    /// Delivers the present documents that a subscription's client does not hold.
     Backfill,
+    /// Delivers all present documents again to a client that lost them.
+    Resync,
     /// Removes tombstones and dead letters past their retention.
     Expire,
     /// Creates and deletes the queues of a subscription's lanes.

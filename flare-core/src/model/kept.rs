@@ -5,10 +5,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::json::Json;
-
-/// The deepest that fields are kept: far beyond what Flare writes.
-const DEEPEST: usize = 16;
+use super::entries::Entries;
 
 /// Unknown fields, each with the path of the object it stands in. Shows their paths only: a newer
 /// version may keep secrets there.
@@ -23,11 +20,33 @@ struct KeptField {
 }
 
 impl KeptFields {
-    /// Keeps the field at `path`, which ends with its own name.
-    pub(super) fn keep(&mut self, path: Vec<String>, text: &str) {
-        if path.len() <= DEEPEST {
-            self.0.push(KeptField { path, text: text.to_owned() });
+    /// What `stored` has and `written` has not: `written` is what this version, which has read
+    /// `stored`, writes. So nothing has to be said of each object about what is known there.
+    pub(crate) fn beyond(written: &str, stored: &str) -> Self {
+        let mut kept = Self::default();
+        // So it is for all that this version wrote itself.
+        if stored != written {
+            kept.compare(&[], written, stored);
         }
+        kept
+    }
+
+    /// Goes as deep as `written` does.
+    fn compare(&mut self, path: &[&str], written: &str, stored: &str) {
+        let (Some(written), Some(stored)) = (object(written), object(stored)) else { return };
+        for (name, value) in &stored {
+            let path = [path, &[name.as_str()]].concat();
+            match written.iter().find(|(known, _)| known == name) {
+                Some((_, known)) => self.compare(&path, known.get(), value.get()),
+                None => self.keep(path, value.get()),
+            }
+        }
+    }
+
+    /// Keeps the field at `path`, which ends with its own name.
+    fn keep(&mut self, path: Vec<&str>, text: &str) {
+        let path = path.into_iter().map(str::to_owned).collect();
+        self.0.push(KeptField { path, text: text.to_owned() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -53,29 +72,35 @@ impl fmt::Debug for KeptFields {
     }
 }
 
+/// The fields of what is an object.
+fn object(text: &str) -> Option<Vec<(String, &RawValue)>> {
+    serde_json::from_str(text).ok().map(|Entries(fields)| fields)
+}
+
 /// The object with one more field; `None` if there is no place for it.
-fn with(object: &str, path: &[String], value: &str) -> Option<String> {
+fn with(text: &str, path: &[String], value: &str) -> Option<String> {
     let (name, rest) = path.split_first()?;
-    let mut entries = Json::parse(object.as_bytes()).ok()?.object().ok()?;
+    let fields = object(text)?;
+    let mut fields: Vec<(String, &str)> =
+        fields.into_iter().map(|(key, value)| (key, value.get())).collect();
     let inner;
-    let found = entries.iter().position(|(key, _)| key == name);
-    match (found, rest) {
-        (None, []) => entries.push((name.clone(), Json::text_of(value))),
-        (Some(at), [_, ..]) => {
-            inner = with(entries[at].1.text(), rest, value)?;
-            entries[at].1 = Json::text_of(&inner);
+    match (fields.iter_mut().find(|(key, _)| key == name), rest) {
+        (None, []) => fields.push((name.clone(), value)),
+        (Some((_, field)), [_, ..]) => {
+            inner = with(field, rest, value)?;
+            *field = &inner;
         }
         _ => return None,
     }
-    let mut text = String::with_capacity(object.len() + name.len() + value.len() + 8);
-    for (key, value) in entries {
-        text.push(if text.is_empty() { '{' } else { ',' });
-        text.push_str(&serde_json::to_string(&key).ok()?);
-        text.push(':');
-        text.push_str(value.text());
+    let mut more = String::with_capacity(text.len() + name.len() + value.len() + 8);
+    for (key, value) in fields {
+        more.push(if more.is_empty() { '{' } else { ',' });
+        more.push_str(&serde_json::to_string(&key).ok()?);
+        more.push(':');
+        more.push_str(value);
     }
-    text.push('}');
-    Some(text)
+    more.push('}');
+    Some(more)
 }
 
 #[cfg(test)]
@@ -84,13 +109,9 @@ mod tests {
 
     use super::*;
 
-    fn path(path: &str) -> Vec<String> {
-        path.split('.').map(str::to_owned).collect()
-    }
-
     fn kept(fields: &[(&str, &str)]) -> KeptFields {
         let mut kept = KeptFields::default();
-        fields.iter().for_each(|(at, text)| kept.keep(path(at), text));
+        fields.iter().for_each(|(at, text)| kept.keep(at.split('.').collect(), text));
         kept
     }
 
@@ -116,6 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_what_would_not_be_written() {
+        let beyond = |written: &str, stored: &str| KeptFields::beyond(written, stored);
+        let written = r#"{"a":{"b":{}},"c":[1],"d":"x"}"#;
+        let stored =
+            r#"{"x":1.000,"a":{"b":{"z":null},"y":{"deep":[1]}},"c":[{"e":1}],"d":{"f":1}}"#;
+        let kept = kept(&[("x", "1.000"), ("a.b.z", "null"), ("a.y", r#"{"deep":[1]}"#)]);
+        assert_eq!(beyond(written, stored), kept);
+        assert!(beyond(stored, stored).is_empty() && beyond(stored, written).is_empty());
+        assert!(beyond(written, &written.replace(':', " : ")).is_empty(), "space is none");
+    }
+
+    #[test]
     fn shows_no_value() {
         assert_eq!(format!("{:?}", kept(&[("a.secret", "\"whsec\"")])), r#"{"a.secret"}"#);
     }
@@ -129,7 +162,7 @@ mod tests {
         ) {
             let mut kept = KeptFields::default();
             for (path, value) in fields {
-                kept.keep(path, &value.to_string());
+                kept.keep(path.iter().map(String::as_str).collect(), &value.to_string());
             }
             let object = r#"{"a":{"b":{}},"b":1}"#;
             let back: serde_json::Value =

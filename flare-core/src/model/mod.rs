@@ -15,11 +15,12 @@ mod dead_notification;
 mod decision;
 mod detect;
 mod document;
+mod document_delivery;
 pub mod duration;
+mod entries;
 mod id;
 mod invalid;
 mod job;
-mod json;
 mod kept;
 mod lane;
 mod layout;
@@ -32,6 +33,8 @@ mod revision;
 mod rfc3339;
 mod row;
 pub mod size;
+mod slot_hash;
+mod spread;
 pub mod subscription;
 mod template;
 mod timestamp;
@@ -46,6 +49,7 @@ pub use dead_notification::DeadNotification;
 pub use decision::{Decision, Present, Target, Telling, Tenure, Verdict, decide, present_after};
 pub use detect::{Detected, DocumentChange, detect_delete, detect_leave, detect_put};
 pub use document::{Content, Document, DocumentKey, MovedFrom, PartitionId};
+pub use document_delivery::{ClientCondition, DocumentDelivery, WaitsFor};
 pub use id::{ClaimId, DeadLetterId, FreshId, IdSource, JobId, NodeId, ResourceId, SubscriptionId};
 pub use invalid::Invalid;
 pub use job::{Job, JobKind};
@@ -57,12 +61,13 @@ pub use placement::Placement;
 pub use resource::{NewResource, Resource, ResourceState};
 pub use revision::{ChangeField, ChangeFormat, ChangeRule, GivenRevision, Revision, ShownRevision};
 pub use row::{
-    Applied, Claim, ClaimEffect, DeadLetter, DeathReason, Epoch, Generation, Row, RowEffect,
-    RowKey, Spread,
+    Applied, Claim, ClaimEffect, DeadLetter, DeathReason, Epoch, Generation, Row, RowEffect, RowKey,
 };
+pub use slot_hash::SlotHash;
+pub use spread::{Round, Spread, SpreadCause};
 pub use subscription::{
-    ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionReport, SubscriptionSpec,
-    SubscriptionStatus,
+    BackfillProgress, ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionReport,
+    SubscriptionSpec, SubscriptionStatus,
 };
 pub use template::{Escape, MissingValue, Template};
 pub use timestamp::Timestamp;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::{
-    Action, ChangeFormat, ChangeRule, ContentOptions, Document, DocumentUrl, SubscriptionId,
+    Action, ChangeFormat, ChangeRule, ContentOptions, Document, DocumentUrl, Round, SubscriptionId,
     Target, Version,
 };
 
@@ -41,19 +41,27 @@ pub struct Notification<'a> {
     document: &'a Document,
     action: Action,
     data: Option<&'a str>,
+    webhook_id: Option<&'a str>,
     withheld: bool,
 }
 
 impl<'a> Notification<'a> {
     /// Tells `action` about `document`, whose resource versions it by `rule`.
     pub fn new(rule: &'a ChangeRule, document: &'a Document, action: Action) -> Self {
-        Self { rule, document, action, data: None, withheld: false }
+        Self { rule, document, action, data: None, webhook_id: None, withheld: false }
     }
 
     /// The same with the subscription's data, a JSON object with every placeholder filled in.
     #[must_use]
     pub fn data(mut self, rendered: Option<&'a str>) -> Self {
         self.data = rendered;
+        self
+    }
+
+    /// The same with its id in the envelope, for whoever is told many things at once.
+    #[must_use]
+    pub fn webhook_id(mut self, id: &'a str) -> Self {
+        self.webhook_id = Some(id);
         self
     }
 
@@ -93,6 +101,10 @@ impl<'a> Notification<'a> {
         // Writing to a Vec cannot fail, and a timestamp has nothing to escape.
         let _ = write!(body, "{}", self.document.updated_at);
         body.push(b'"');
+        if let Some(id) = self.webhook_id {
+            body.extend_from_slice(b",\"webhookId\":");
+            push_string(&mut body, id);
+        }
         for (name, json) in [("data", self.data.map(str::as_bytes)), ("document", content)] {
             if let Some(json) = json {
                 body.push(b',');
@@ -112,12 +124,13 @@ fn push_string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// The `webhook-id`: the same over retries, restarts and replays of one (subscription, document,
-/// version, target), different for every other. Has no dot in it, which signatures rely on.
+/// version, target, round), different for every other. Has no dot in it, which signatures rely on.
 pub fn webhook_id(
     subscription: SubscriptionId,
     url: &DocumentUrl,
     version: Version,
     target: Target,
+    round: Round,
 ) -> String {
     let state = if version.is_gone() { "gone" } else { "live" };
     let target = match target {
@@ -125,7 +138,11 @@ pub fn webhook_id(
         Target::Absent => "absent",
     };
     // The URL comes last: it is the only part of free length.
-    let name = format!("{state} {target} {} {url}", version.revision());
+    let mut name = format!("{state} {target} {} {url}", version.revision());
+    // What was told anew because somebody asked for it is no repetition.
+    if round > Round::ZERO {
+        name.insert_str(0, &format!("round {round} "));
+    }
     let namespace = Uuid::from_bytes(*subscription.as_bytes());
     format!("msg_{}", Uuid::new_v5(&namespace, name.as_bytes()).simple())
 }
@@ -220,10 +237,11 @@ mod tests {
                 for revision in [-1, 1, 11].map(Revision::new) {
                     for version in [Version::live(revision), Version::gone(revision)] {
                         for target in [Target::Present, Target::Absent] {
-                            let id = webhook_id(subscription, &url, version, target);
-                            assert_eq!(id, webhook_id(subscription, &url, version, target));
-                            assert!(!id.contains('.') && id.len() == 36, "{id}");
-                            assert!(seen.insert(id));
+                            for round in [0, 1, 11].map(Round::new) {
+                                let id = || webhook_id(subscription, &url, version, target, round);
+                                assert!(!id().contains('.') && id().len() == 36, "{}", id());
+                                assert!(seen.insert(id()) && !seen.insert(id()));
+                            }
                         }
                     }
                 }
@@ -235,7 +253,8 @@ mod tests {
     fn webhook_ids_stay_what_they_are_over_releases() {
         let subscription = SubscriptionId::from_bytes([7; 16]);
         let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
-        let id = webhook_id(subscription, &url, Version::live(Revision::new(5)), Target::Present);
+        let version = Version::live(Revision::new(5));
+        let id = webhook_id(subscription, &url, version, Target::Present, Round::ZERO);
         assert_eq!(id, "msg_e3c992e2848c5eac9f7040ac62e37a00");
     }
 }

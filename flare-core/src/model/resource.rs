@@ -7,7 +7,6 @@ use super::{ChangeRule, Endpoint, Invalid, ResourceId, Timestamp};
 /// How far a resource's deletion has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum ResourceState {
     /// It takes documents and subscriptions.
     Active,
@@ -19,6 +18,9 @@ pub enum ResourceState {
 }
 
 /// A kind of document: where its documents live and which of two versions is newer.
+///
+/// `Serialize` and `Deserialize` are the form that stores keep. A resource is written once, so what a
+/// newer version put there stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -114,5 +116,38 @@ impl NewResource {
         let change = ChangeRule::new(&self.field, self.format.as_deref())?;
         change.check_habits()?;
         Ok((endpoint, change))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As every version so far has written it.
+    const STORED: &str = concat!(
+        r#"{"id":"07070707-0707-0707-0707-070707070707","endpoint":"http://a.example/users/{id}","#,
+        r#""change":{"field":"/meta/at","format":"2006-01-02T15:04:05Z07:00"},"#,
+        r#""createdAt":1700000000500000001,"state":"active"}"#,
+    );
+
+    fn users(format: Option<&str>) -> Resource {
+        Resource::new(
+            ResourceId::from_bytes([7; 16]),
+            Endpoint::parse("http://a.example/users/{id}").unwrap(),
+            ChangeRule::new("/meta/at", format).unwrap(),
+            Timestamp::from_unix_nanos(1_700_000_000_500_000_001),
+        )
+    }
+
+    #[test]
+    fn is_stored_as_ever() {
+        let timed = users(Some("2006-01-02T15:04:05Z07:00"));
+        assert_eq!(serde_json::to_string(&timed).unwrap(), STORED);
+        assert_eq!(serde_json::from_str::<Resource>(STORED).unwrap(), timed);
+        let counted = STORED.replace(r#","format":"2006-01-02T15:04:05Z07:00""#, "");
+        assert_eq!(serde_json::to_string(&users(None)).unwrap(), counted);
+        assert_eq!(serde_json::from_str::<Resource>(&counted).unwrap(), users(None));
+        let newer = STORED.replace("{", r#"{"newer":[1],"#).replace("/{\"newer\":[1],id}", "/{id}");
+        assert_eq!(serde_json::from_str::<Resource>(&newer).unwrap(), timed, "{newer}");
     }
 }

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Bucket, ClaimId, DeadLetterId, DocumentKey, DocumentUrl, Present, SubscriptionId,
-    Timestamp, Version,
+    Action, Bucket, ClaimId, DeadLetterId, DocumentKey, DocumentUrl, Present, Round, Spread,
+    SpreadCause, SubscriptionId, Timestamp, Version,
 };
 
 /// A fence: every effect of a lane's owner carries the owner's epoch, and a store refuses it once
@@ -93,6 +93,19 @@ pub enum DeathReason {
     Expired,
 }
 
+impl DeathReason {
+    /// Every reason there is.
+    pub const ALL: [Self; 2] = [Self::Exhausted, Self::Expired];
+
+    /// The reason as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exhausted => "exhausted",
+            Self::Expired => "expired",
+        }
+    }
+}
+
 /// What is kept of a notification that was given up, until its retention ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -139,6 +152,8 @@ pub struct Claim {
     pub id: ClaimId,
     /// When it lapses, by the store's clock.
     pub until: Timestamp,
+    /// What the client held when it was made.
+    pub held: Present,
 }
 
 /// Delivery state of one (subscription, document).
@@ -161,12 +176,18 @@ pub struct Row {
     pub present: Present,
     /// The subscription's generation when the row was last spread.
     pub generation: Generation,
+    /// Which telling of its versions this is.
+    pub round: Round,
     /// Attempts that count against the policy, for `attempted`.
     pub attempts: u32,
     /// The version of the last failed attempt; newer content starts counting anew.
     pub attempted: Option<Version>,
     /// When the next attempt may be made.
     pub due: Timestamp,
+    /// The client wants to be told nothing of this document before then (`delivery.minInterval`).
+    pub not_before: Option<Timestamp>,
+    /// A client that is told nothing by itself asked for what waits here.
+    pub demanded: bool,
     /// When the first attempt at `attempted` failed.
     pub first_failure: Option<Timestamp>,
     /// Since when it is pending, by the store's clock.
@@ -189,9 +210,12 @@ impl Row {
             dead: None,
             present: Present::No,
             generation: spread.generation,
+            round: spread.round(),
             attempts: 0,
             attempted: None,
             due: now,
+            not_before: None,
+            demanded: false,
             first_failure: None,
             since: now,
             epoch: Epoch::ZERO,
@@ -209,22 +233,49 @@ impl Row {
         Some(self.wanted) > self.settled.max(self.given_up)
     }
 
-    /// Raises `wanted` and `generation`; a row that becomes pending by it starts afresh.
+    /// Raises `wanted` and `generation`; a row that becomes pending by it, or is told in a new round,
+    /// starts afresh.
     pub fn spread(&mut self, spread: &Spread, now: Timestamp) {
         let was_pending = self.is_pending();
         self.wanted = self.wanted.max(spread.wanted);
         self.generation = self.generation.max(spread.generation);
-        if !was_pending && self.is_pending() {
+        let renewed = match spread.cause {
+            SpreadCause::Change | SpreadCause::Refused => false,
+            SpreadCause::Backfill(round) => {
+                let rests = !self.is_pending() && self.given_up <= self.settled;
+                rests && self.present == Present::No && self.begin_round(round)
+            }
+            SpreadCause::Resync(round) | SpreadCause::ResyncRefused(round) => {
+                let begun = self.begin_round(round);
+                if begun {
+                    self.present = Present::Maybe;
+                }
+                begun
+            }
+        };
+        if renewed || !was_pending && self.is_pending() {
             self.start_afresh(now);
         }
     }
 
-    /// Applies an effect of the lane's owner, fenced by its epoch.
-    pub fn apply(&mut self, epoch: Epoch, effect: RowEffect) -> Applied {
+    /// Has everything told anew; tells whether that was not done yet. Whoever holds the row keeps it.
+    fn begin_round(&mut self, round: Round) -> bool {
+        if self.round >= round {
+            return false;
+        }
+        self.round = round;
+        self.settled = None;
+        self.given_up = None;
+        self.dead = None;
+        true
+    }
+
+    /// Applies an effect of the lane's owner on what it told in `round`, fenced by its epoch.
+    pub fn apply(&mut self, epoch: Epoch, round: Round, effect: RowEffect) -> Applied {
         if self.epoch > epoch {
             return Applied::Fenced { epoch: self.epoch };
         }
-        if self.settled >= Some(effect.version()) {
+        if self.round != round || self.settled >= Some(effect.version()) {
             return Applied::Overtaken;
         }
         // What was given up later stays on the list, with its own details.
@@ -236,10 +287,43 @@ impl Row {
         Applied::Done
     }
 
-    /// Applies what the holder of a claim settles, as long as the claim holds at `now`.
+    /// Whether a puller may have it at `now`: pending, due, nobody else's, and not asked for by demand.
+    pub fn is_claimable(&self, now: Timestamp) -> bool {
+        self.is_waiting(now) && !self.demanded
+    }
+
+    /// Hands the row to a puller. It is due when the claim lapses, and the client may hold what it is
+    /// handed from now on.
+    pub fn claim(&mut self, id: ClaimId, until: Timestamp) {
+        self.claim = Some(Claim { id, until, held: self.present });
+        self.due = until;
+        if self.present == Present::No {
+            self.present = Present::Maybe;
+        }
+    }
+
+    /// Marks a row that waits at `now` as asked for by the client; tells whether it was not before.
+    pub fn demand(&mut self, now: Timestamp) -> bool {
+        let marked = self.is_claimable(now);
+        self.demanded |= marked;
+        marked
+    }
+
+    fn is_waiting(&self, now: Timestamp) -> bool {
+        self.is_pending() && self.due <= now && !self.is_claimed(now)
+    }
+
+    /// Whether a puller has it at `now`.
+    pub fn is_claimed(&self, now: Timestamp) -> bool {
+        self.claim.is_some_and(|held| held.until > now)
+    }
+
+    /// Applies what the holder of a claim settles of what it was handed in `round`, as long as the
+    /// claim holds at `now`. The claim ends with it.
     pub fn apply_claimed(
         &mut self,
         claim: ClaimId,
+        round: Round,
         effect: ClaimEffect,
         now: Timestamp,
     ) -> Applied {
@@ -247,21 +331,31 @@ impl Row {
             Some(held) if held.id == claim && held.until > now => {}
             _ => return Applied::Expired,
         }
+        self.claim = None;
+        self.due = self.earliest(now);
         match effect {
-            ClaimEffect::Release => {
-                self.claim = None;
-                Applied::Done
-            }
-            ClaimEffect::Settle { version, .. } if self.settled >= Some(version) => {
-                self.claim = None;
+            ClaimEffect::Release => Applied::Done,
+            ClaimEffect::Settle { version, .. }
+                if self.round != round || self.settled >= Some(version) =>
+            {
                 Applied::Overtaken
             }
-            ClaimEffect::Settle { version, present } => {
-                self.claim = None;
-                self.take(RowEffect::Settle { version, present });
+            ClaimEffect::Settle { version, present, not_before } => {
+                self.take(RowEffect::Settle { version, present, not_before });
                 Applied::Done
             }
         }
+    }
+
+    /// Makes a pending row that nobody has claimed due now, or as soon as its client allows; tells
+    /// whether it was due later.
+    pub fn expedite(&mut self, now: Timestamp) -> bool {
+        let due = self.earliest(now);
+        let later = self.is_pending() && !self.is_claimed(now) && self.due > due;
+        if later {
+            self.due = due;
+        }
+        later
     }
 
     /// Takes `version` off the dead letters and, unless something newer is pending already, makes
@@ -279,9 +373,16 @@ impl Row {
         true
     }
 
+    /// When the client may be told at the earliest, at `now`.
+    fn earliest(&self, now: Timestamp) -> Timestamp {
+        self.not_before.map_or(now, |time| time.max(now))
+    }
+
     fn start_afresh(&mut self, now: Timestamp) {
         self.since = now;
-        self.due = now;
+        // What a puller has is told again once its claim has ended.
+        self.due = self.earliest(self.claim.map_or(now, |held| held.until.max(now)));
+        self.demanded = false;
         self.attempts = 0;
         self.attempted = None;
         self.first_failure = None;
@@ -289,9 +390,15 @@ impl Row {
 
     fn take(&mut self, effect: RowEffect) {
         match effect {
-            RowEffect::Settle { version, present } => {
+            RowEffect::Settle { version, present, not_before } => {
                 self.settled = Some(version);
                 self.present = present;
+                self.demanded = false;
+                if let Some(time) = not_before {
+                    self.not_before = Some(time);
+                    // What is wanted by now waits as well.
+                    self.due = self.due.max(time);
+                }
                 self.attempts = 0;
                 self.attempted = None;
                 self.first_failure = None;
@@ -309,6 +416,7 @@ impl Row {
             RowEffect::GiveUp { version, present, dead } => {
                 self.given_up = Some(version);
                 self.present = present;
+                self.demanded = false;
                 self.dead = Some(dead);
                 self.attempts = 0;
                 self.attempted = None;
@@ -318,22 +426,8 @@ impl Row {
     }
 }
 
-/// What spread wants of one row. Not fenced: any node may run it, any number of times.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spread {
-    /// Who is to be told.
-    pub subscription: SubscriptionId,
-    /// The subscription's generation as spread read it.
-    pub generation: Generation,
-    /// About which document.
-    pub document: DocumentKey,
-    /// Which version it should reach.
-    pub wanted: Version,
-}
-
 /// What the lane's owner wants of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RowEffect {
     /// The client has, or needs, no more than `version`.
     Settle {
@@ -341,6 +435,8 @@ pub enum RowEffect {
         version: Version,
         /// What the client holds now.
         present: Present,
+        /// Before when it wants to be told nothing more of the document; as it was, if there is none.
+        not_before: Option<Timestamp>,
     },
     /// The attempt failed and another one follows.
     Retry {
@@ -379,7 +475,6 @@ impl RowEffect {
 
 /// What the holder of a claim wants of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ClaimEffect {
     /// The puller has `version`, or refuses it.
     Settle {
@@ -387,6 +482,8 @@ pub enum ClaimEffect {
         version: Version,
         /// What it holds now.
         present: Present,
+        /// Before when it wants to be told nothing more of the document; as it was, if there is none.
+        not_before: Option<Timestamp>,
     },
     /// The puller hands the row back; it is available again at once.
     Release,
@@ -394,7 +491,6 @@ pub enum ClaimEffect {
 
 /// What became of an effect on a row, a lane's state or a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Applied {
     /// It is stored.
     Done,
@@ -403,7 +499,8 @@ pub enum Applied {
         /// The later owner's epoch.
         epoch: Epoch,
     },
-    /// The same or a newer version is settled already: nothing changed.
+    /// The same or a newer version is settled already, or the row is told in a later round: nothing
+    /// changed.
     Overtaken,
     /// The claim is not, or no longer, the caller's: nothing changed.
     Expired,

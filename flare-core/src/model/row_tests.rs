@@ -20,12 +20,12 @@ fn at(seconds: i64) -> Timestamp {
 
 fn wants(wanted: Version) -> Spread {
     let url = DocumentUrl::parse("http://a.example/users/1").unwrap();
-    Spread {
-        subscription: SubscriptionId::from_bytes([1; 16]),
-        generation: Generation::new(1),
-        document: DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
+    Spread::new(
+        SubscriptionId::from_bytes([1; 16]),
+        Generation::new(1),
+        DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
         wanted,
-    }
+    )
 }
 
 fn row(wanted: Version) -> Row {
@@ -33,7 +33,7 @@ fn row(wanted: Version) -> Row {
 }
 
 fn settle(version: Version) -> RowEffect {
-    RowEffect::Settle { version, present: Present::Yes }
+    RowEffect::Settle { version, present: Present::Yes, not_before: None }
 }
 
 fn retry(version: Version, attempts: u32, due: Timestamp) -> RowEffect {
@@ -71,7 +71,7 @@ fn spread_raises_wanted_and_generation_and_never_lowers_them() {
 #[test]
 fn spread_leaves_a_pending_row_s_clock_alone() {
     let mut row = row(live(1));
-    assert_eq!(row.apply(MINE, retry(live(1), 3, at(900))), Applied::Done);
+    assert_eq!(row.apply(MINE, Round::ZERO, retry(live(1), 3, at(900))), Applied::Done);
     row.spread(&wants(live(2)), at(200));
     assert_eq!((row.due, row.since, row.attempts), (at(900), at(100), 3));
 }
@@ -79,7 +79,7 @@ fn spread_leaves_a_pending_row_s_clock_alone() {
 #[test]
 fn spread_starts_a_settled_row_afresh() {
     let mut row = row(live(1));
-    row.apply(MINE, settle(live(1)));
+    row.apply(MINE, Round::ZERO, settle(live(1)));
     assert!(!row.is_pending());
     row.spread(&wants(live(1)), at(200));
     assert!(!row.is_pending(), "the same version again changes nothing");
@@ -92,7 +92,7 @@ fn spread_starts_a_settled_row_afresh() {
 #[test]
 fn settling_beyond_wanted_is_allowed_and_holds() {
     let mut row = row(live(1));
-    assert_eq!(row.apply(MINE, settle(live(3))), Applied::Done);
+    assert_eq!(row.apply(MINE, Round::ZERO, settle(live(3))), Applied::Done);
     row.spread(&wants(live(3)), at(200));
     assert!(!row.is_pending());
 }
@@ -100,10 +100,13 @@ fn settling_beyond_wanted_is_allowed_and_holds() {
 #[test]
 fn a_late_owner_is_fenced_off() {
     let mut fenced = row(live(1));
-    fenced.apply(MINE, retry(live(1), 1, at(200)));
+    fenced.apply(MINE, Round::ZERO, retry(live(1), 1, at(200)));
     let before = fenced.clone();
     for effect in [settle(live(1)), retry(live(1), 9, at(999)), give_up(live(1))] {
-        assert_eq!(fenced.apply(Epoch::new(4), effect), Applied::Fenced { epoch: MINE });
+        assert_eq!(
+            fenced.apply(Epoch::new(4), Round::ZERO, effect),
+            Applied::Fenced { epoch: MINE }
+        );
         assert_eq!(fenced, before);
     }
 }
@@ -111,36 +114,36 @@ fn a_late_owner_is_fenced_off() {
 #[test]
 fn nothing_is_settled_backwards() {
     let mut row = row(live(2));
-    row.apply(MINE, settle(live(2)));
+    row.apply(MINE, Round::ZERO, settle(live(2)));
     let before = row.clone();
     for version in [live(1), gone(1), live(2)] {
         for effect in [settle(version), retry(version, 1, at(999)), give_up(version)] {
-            assert_eq!(row.apply(MINE, effect), Applied::Overtaken, "{version}");
+            assert_eq!(row.apply(MINE, Round::ZERO, effect), Applied::Overtaken, "{version}");
             assert_eq!(row, before);
         }
     }
-    assert_eq!(row.apply(MINE, settle(gone(2))), Applied::Done);
+    assert_eq!(row.apply(MINE, Round::ZERO, settle(gone(2))), Applied::Done);
 }
 
 #[test]
 fn giving_up_ends_pending_until_something_newer() {
     let mut row = row(live(1));
-    row.apply(MINE, give_up(live(1)));
+    row.apply(MINE, Round::ZERO, give_up(live(1)));
     assert!(!row.is_pending() && row.dead.is_some());
     row.spread(&wants(live(1)), at(200));
     assert!(!row.is_pending());
     row.spread(&wants(live(2)), at(200));
     assert!(row.is_pending());
-    row.apply(MINE, settle(live(2)));
+    row.apply(MINE, Round::ZERO, settle(live(2)));
     assert_eq!(row.dead, None, "a later settlement takes it off the list");
 }
 
 #[test]
 fn an_older_version_given_up_late_does_not_hide_a_newer_one() {
     let mut row = row(live(2));
-    row.apply(MINE, give_up(live(2)));
+    row.apply(MINE, Round::ZERO, give_up(live(2)));
     let before = row.clone();
-    assert_eq!(row.apply(MINE, give_up(live(1))), Applied::Overtaken);
+    assert_eq!(row.apply(MINE, Round::ZERO, give_up(live(1))), Applied::Overtaken);
     assert_eq!(row, before);
 }
 
@@ -148,7 +151,7 @@ fn an_older_version_given_up_late_does_not_hide_a_newer_one() {
 fn replay_makes_it_due_now_as_often_as_it_dies() {
     let mut row = row(live(1));
     for round in 0..3 {
-        row.apply(MINE, give_up(live(1)));
+        row.apply(MINE, Round::ZERO, give_up(live(1)));
         assert!(!row.replay(live(2), at(300)), "another version was never given up");
         assert!(row.replay(live(1), at(300 + round)));
         assert!(row.is_pending() && row.dead.is_none());
@@ -160,9 +163,9 @@ fn replay_makes_it_due_now_as_often_as_it_dies() {
 #[test]
 fn replay_while_something_newer_is_pending_only_leaves_the_list() {
     let mut row = row(live(1));
-    row.apply(MINE, give_up(live(1)));
+    row.apply(MINE, Round::ZERO, give_up(live(1)));
     row.spread(&wants(live(2)), at(200));
-    row.apply(MINE, retry(live(2), 4, at(900)));
+    row.apply(MINE, Round::ZERO, retry(live(2), 4, at(900)));
     assert!(row.replay(live(1), at(300)));
     assert_eq!((row.dead.as_ref(), row.given_up), (None, None));
     assert_eq!((row.due, row.attempts), (at(900), 4));
@@ -171,25 +174,95 @@ fn replay_while_something_newer_is_pending_only_leaves_the_list() {
 #[test]
 fn a_claim_settles_only_while_it_holds() {
     let (mine, other) = (ClaimId::from_bytes([7; 16]), ClaimId::from_bytes([8; 16]));
-    let accept = ClaimEffect::Settle { version: live(1), present: Present::Yes };
+    let accept = ClaimEffect::Settle { version: live(1), present: Present::Yes, not_before: None };
     let mut row = row(live(1));
-    assert_eq!(row.apply_claimed(mine, accept.clone(), at(100)), Applied::Expired);
-    row.claim = Some(Claim { id: mine, until: at(110) });
-    assert_eq!(row.apply_claimed(other, accept.clone(), at(100)), Applied::Expired);
-    assert_eq!(row.apply_claimed(mine, accept.clone(), at(110)), Applied::Expired);
+    assert_eq!(row.apply_claimed(mine, Round::ZERO, accept.clone(), at(100)), Applied::Expired);
+    row.claim(mine, at(110));
+    assert_eq!(row.apply_claimed(other, Round::ZERO, accept.clone(), at(100)), Applied::Expired);
+    assert_eq!(row.apply_claimed(mine, Round::ZERO, accept.clone(), at(110)), Applied::Expired);
     assert!(row.is_pending());
-    assert_eq!(row.apply_claimed(mine, accept, at(109)), Applied::Done);
+    assert_eq!(row.apply_claimed(mine, Round::ZERO, accept, at(109)), Applied::Done);
     assert!(!row.is_pending() && row.claim.is_none());
 }
 
 #[test]
-fn a_released_claim_leaves_the_row_as_it_was() {
+fn a_released_claim_leaves_the_row_to_others_at_once() {
     let mine = ClaimId::from_bytes([7; 16]);
     let before = row(live(1));
     let mut row = before.clone();
-    row.claim = Some(Claim { id: mine, until: at(110) });
-    assert_eq!(row.apply_claimed(mine, ClaimEffect::Release, at(100)), Applied::Done);
+    row.claim(mine, at(110));
+    assert_eq!((row.due, row.present), (at(110), Present::Maybe), "the client may hold it");
+    assert_eq!(row.apply_claimed(mine, Round::ZERO, ClaimEffect::Release, at(100)), Applied::Done);
+    assert_eq!(row, Row { present: Present::Maybe, ..before });
+}
+
+#[test]
+fn a_claimed_or_demanded_row_is_for_nobody_else() {
+    let mine = ClaimId::from_bytes([7; 16]);
+    let mut row = row(live(1));
+    assert!(row.is_claimable(at(100)) && !row.is_claimable(at(99)), "not before it is due");
+    row.claim(mine, at(110));
+    assert_eq!(row.claim.map(|it| it.held), Some(Present::No));
+    assert!(!row.is_claimable(at(109)) && !row.demand(at(109)), "while the claim holds");
+    assert!(row.is_claimable(at(110)), "the claim has lapsed");
+    assert!(row.demand(at(110)) && !row.demand(at(110)), "once");
+    assert!(!row.is_claimable(at(110)));
+    row.apply(MINE, Round::ZERO, settle(live(1)));
+    row.spread(&wants(live(2)), at(200));
+    assert!(!row.demanded && row.is_claimable(at(200)), "a new version is asked for anew");
+}
+
+#[test]
+fn a_client_that_wants_some_time_has_it() {
+    let told =
+        RowEffect::Settle { version: live(1), present: Present::Yes, not_before: Some(at(500)) };
+    let mut row = row(live(1));
+    row.spread(&wants(live(2)), at(150));
+    row.apply(MINE, Round::ZERO, told);
+    assert_eq!((row.due, row.is_pending()), (at(500), true), "what came meanwhile waits");
+    row.apply(MINE, Round::ZERO, settle(live(2)));
+    row.spread(&wants(live(3)), at(200));
+    assert_eq!((row.due, row.since), (at(500), at(200)));
+    assert!(!row.expedite(at(300)));
+    row.apply(MINE, Round::ZERO, retry(live(3), 1, at(900)));
+    assert!(row.expedite(at(300)) && row.due == at(500));
+    row.apply(MINE, Round::ZERO, retry(live(3), 1, at(900)));
+    assert!(row.expedite(at(600)) && row.due == at(600));
+}
+
+#[test]
+fn a_resync_tells_everything_anew_once() {
+    let resync = |round| wants(live(1)).because(SpreadCause::Resync(Round::new(round)));
+    let mut row = row(live(1));
+    row.apply(MINE, Round::ZERO, settle(live(1)));
+    row.spread(&resync(3), at(200));
+    assert_eq!((row.settled, row.present, row.due), (None, Present::Maybe, at(200)));
+    assert_eq!(row.apply(MINE, Round::ZERO, settle(live(1))), Applied::Overtaken);
+    assert_eq!(row.apply(MINE, Round::new(3), settle(live(1))), Applied::Done);
+    let before = row.clone();
+    row.spread(&resync(3), at(300));
+    row.spread(&resync(2), at(300));
     assert_eq!(row, before);
+}
+
+#[test]
+fn a_backfill_leaves_alone_what_is_held_pending_or_dead() {
+    let backfill = wants(live(1)).because(SpreadCause::Backfill(Round::new(3)));
+    let held = |effect| {
+        let mut row = row(live(1));
+        row.apply(MINE, Round::ZERO, effect);
+        row
+    };
+    for before in [held(settle(live(1))), held(retry(live(1), 2, at(900))), held(give_up(live(1)))]
+    {
+        let mut row = before.clone();
+        row.spread(&backfill, at(200));
+        assert_eq!(row, before);
+    }
+    let (version, present) = (live(1), Present::No);
+    let mut row = held(RowEffect::Settle { version, present, not_before: None });
+    row.spread(&backfill, at(200));
+    assert!(row.is_pending() && row.round == Round::new(3) && row.present == Present::No);
 }
 
 #[derive(Debug, Clone)]
@@ -226,9 +299,9 @@ proptest! {
             let applied = match step {
                 Step::Spread(r, g) => { row.spread(&wants(version(r, g)), now); None }
                 Step::Replay(r, g) => { row.replay(version(r, g), now); None }
-                Step::Settle(e, r, g) => Some((e, row.apply(Epoch::new(e), settle(version(r, g))))),
-                Step::Retry(e, r, g) => Some((e, row.apply(Epoch::new(e), retry(version(r, g), 1, now)))),
-                Step::GiveUp(e, r, g) => Some((e, row.apply(Epoch::new(e), give_up(version(r, g))))),
+                Step::Settle(e, r, g) => Some((e, row.apply(Epoch::new(e), Round::ZERO, settle(version(r, g))))),
+                Step::Retry(e, r, g) => Some((e, row.apply(Epoch::new(e), Round::ZERO, retry(version(r, g), 1, now)))),
+                Step::GiveUp(e, r, g) => Some((e, row.apply(Epoch::new(e), Round::ZERO, give_up(version(r, g))))),
             };
             prop_assert!(row.settled >= before.settled);
             prop_assert!(row.wanted >= before.wanted);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// An instant: nanoseconds since the Unix epoch, good for the years 1677 to 2262.
 ///
@@ -69,19 +69,6 @@ impl Timestamp {
 
 fn saturating_nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-/// Writes an instant as people and clients see it: its text, not the integer that stores keep.
-pub(super) fn as_text<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(time)
-}
-
-/// The same for an instant that may not have come.
-pub(super) fn as_text_if_any<S: Serializer>(
-    time: &Option<Timestamp>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.to_string()).serialize(serializer)
 }
 
 impl std::ops::Add<Duration> for Timestamp {

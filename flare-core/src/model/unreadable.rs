@@ -4,17 +4,20 @@
 //! older one may leave aside it leaves aside, and keeps. Where that would be wrong (a filter that is
 //! left aside lets everything through) the newer one says so in the record: `needs` is the format a
 //! worker must know. A record without it is of format 1.
+//!
+//! | format | brings |
+//! |---|---|
+//! | 2 | subscriptions whose clients are told nothing by themselves (`mode: passive`) |
 
 use std::fmt;
 
 use super::{DocumentKey, JobId, LaneId, ResourceId, RowKey, SubscriptionId};
 
 /// The format of records that this version knows: it reads all up to it.
-pub const RECORD_FORMAT: u32 = 1;
+pub const RECORD_FORMAT: u32 = 2;
 
 /// What kind of thing a stored record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum RecordKind {
     /// A kind of document.
     Resource,
@@ -66,7 +69,6 @@ impl fmt::Display for RecordKind {
 
 /// What a stored record is called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum RecordName {
     /// A resource.
     Resource(ResourceId),
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(
             newer.to_string(),
             "subscription 01010101-0101-0101-0101-010101010101: \
-             a worker must know format 2, this version knows 1"
+             a worker must know format 3, this version knows 2"
         );
         let shown = "7".to_owned();
         let name = RecordName::Unnamed { kind: RecordKind::Row, shown };

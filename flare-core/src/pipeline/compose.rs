@@ -1,5 +1,7 @@
 //! Takes a row's document and its subscription; gives the request that tells the client. Pure.
 
+use bytes::Bytes;
+
 use super::settings::Settings;
 use super::sign::signature;
 use crate::model::{
@@ -28,9 +30,6 @@ pub(crate) fn compose(
         "revision" => Some(revision.as_str()),
         name => params.get(name),
     };
-    let missing = |missing: MissingValue| {
-        Invalid::new("endpoint", format!("has a placeholder {{{}}} without value", missing.name()))
-    };
     let data = spec.data().map(|data| data.render(lookup)).transpose().map_err(missing)?;
     told = told.data(data.as_deref());
 
@@ -58,7 +57,8 @@ pub(crate) fn compose(
         request.headers.push(("content-type".into(), "application/json".to_owned()));
     }
     let target = if action == Action::Delete { Target::Absent } else { Target::Present };
-    let id = webhook_id(subscription.id, &document.key.url, document.version, target);
+    let id =
+        webhook_id(subscription.id, &document.key.url, document.version, target, telling.round);
     let timestamp = now.unix_seconds().to_string();
     if let Some(signing) = spec.signing() {
         let signature = signature(signing, &id, &timestamp, &request.body)?;
@@ -75,4 +75,37 @@ pub(crate) fn compose(
         request.headers.push(("traceparent".into(), trace.as_str().to_owned()));
     }
     Ok(request)
+}
+
+/// The envelope, with its id, that tells a client what was decided about `document` among others.
+pub(crate) fn envelop(
+    resource: &Resource,
+    subscription: &Subscription,
+    document: &Document,
+    telling: Telling,
+) -> Result<Bytes, Invalid> {
+    let told = Notification::new(&resource.change, document, telling.action);
+    let revision = told.shown_revision();
+    let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
+    let lookup = |name: &str| match name {
+        "revision" => Some(revision.as_str()),
+        name => params.get(name),
+    };
+    let data = subscription.spec.data().map(|data| data.render(lookup));
+    let data = data.transpose().map_err(missing)?;
+    let id = id_of(subscription, document, telling);
+    let told = told.data(data.as_deref()).webhook_id(&id);
+    Ok(told.body(subscription.spec.content().enveloped()))
+}
+
+fn id_of(subscription: &Subscription, document: &Document, telling: Telling) -> String {
+    let target = match telling.action {
+        Action::Delete => Target::Absent,
+        Action::Create | Action::Update => Target::Present,
+    };
+    webhook_id(subscription.id, &document.key.url, document.version, target, telling.round)
+}
+
+fn missing(missing: MissingValue) -> Invalid {
+    Invalid::new("endpoint", format!("has a placeholder {{{}}} without value", missing.name()))
 }

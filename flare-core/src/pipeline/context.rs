@@ -11,6 +11,7 @@ use super::event::Events;
 use super::herald::Herald;
 use super::lane::{ContentBudget, Places};
 use super::progress::{LoopReport, Progress, Pulse};
+use super::pull::PullBells;
 use super::restore::Restorer;
 use super::settings::Settings;
 use super::store_clock::StoreClock;
@@ -48,6 +49,10 @@ pub(crate) struct Context {
     pub(crate) herald: Option<Arc<dyn Herald>>,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
+    /// Wakes pullers that wait for a change.
+    pub(crate) bells: PullBells,
+    /// Wakes whoever does stored jobs: one was asked for.
+    pub(crate) jobs_asked: Notify,
     pub(crate) drain_limit: Arc<DrainLimit>,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
@@ -90,6 +95,8 @@ impl Context {
             restorer: Restorer::default(),
             herald: None,
             tasks_lost: Notify::new(),
+            jobs_asked: Notify::new(),
+            bells: PullBells::default(),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,

@@ -91,11 +91,12 @@ pub(crate) fn judge(
     options: &DeliveryOptions,
     circumstances: &Circumstances,
 ) -> Judgement {
-    let Telling { version, action, holding } = attempt.telling;
+    let Telling { version, action, holding, .. } = attempt.telling;
     let (verdict, sign, wish, error) = read(outcome, options, circumstances);
     let present = present_after(holding, action, verdict);
     if matches!(verdict, Verdict::Success | Verdict::Discard) {
-        let effect = RowEffect::Settle { version, present };
+        let not_before = options.min_interval().map(|interval| circumstances.now + interval);
+        let effect = RowEffect::Settle { version, present, not_before };
         return Judgement { verdict, effect, error: None, attempts: 0, sign, wish };
     }
     let counts = circumstances.counts && wish != Some(ClientWish::Leave);

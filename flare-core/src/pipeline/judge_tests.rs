@@ -3,8 +3,8 @@
 use super::*;
 use crate::model::subscription::RetryPolicy;
 use crate::model::{
-    Action, DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Spread, SubscriptionId,
-    SubscriptionSpec, Version,
+    Action, DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Round, Spread,
+    SubscriptionId, SubscriptionSpec, Version,
 };
 use crate::port::FailureKind;
 
@@ -18,15 +18,15 @@ fn now() -> Timestamp {
 
 fn attempt(action: Action, holding: Present) -> Attempt {
     let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
-    let spread = Spread {
-        subscription: SubscriptionId::from_bytes([1; 16]),
-        generation: Generation::new(1),
-        document: DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
-        wanted: live(5),
-    };
+    let spread = Spread::new(
+        SubscriptionId::from_bytes([1; 16]),
+        Generation::new(1),
+        DocumentKey::new(ResourceId::from_bytes([2; 16]), url),
+        live(5),
+    );
     let row = Row::new(&spread, Timestamp::EPOCH);
     let stored_at = Timestamp::EPOCH;
-    let telling = Telling { version: live(5), action, holding };
+    let telling = Telling { version: live(5), action, holding, round: Round::ZERO };
     Attempt { row, telling, stored_at, probe: false }
 }
 

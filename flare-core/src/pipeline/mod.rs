@@ -11,6 +11,8 @@
 //!    the request (`compose`, `sign`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
 //!
+//! A client that takes changes when it likes has the same rows: `pull` hands them out and settles them.
+//!
 //! Beside the journey, `jobs` does long work that is stored and resumable: removing what is left
 //! of what was deleted (`retire` and `close` mark it), forgetting what is past its retention.
 //!
@@ -43,6 +45,7 @@ pub(crate) mod overlap;
 pub(crate) mod partition;
 pub(crate) mod prepare;
 pub(crate) mod progress;
+pub(crate) mod pull;
 pub(crate) mod reconcile;
 pub(crate) mod restore;
 pub(crate) mod retire;
@@ -60,5 +63,6 @@ pub(crate) mod wake;
 
 pub use event::{Event, EventKind, EventListener, Told};
 pub use progress::LoopReport;
+pub use pull::{PullOutcome, PullSettlement, Pulled};
 pub use settings::Settings;
 pub use task::{DocumentVersion, Task};

@@ -2,10 +2,10 @@
 //! resource is gone. Anybody may finish what somebody began.
 
 use super::context::Context;
-use super::jobs::align_later;
+use super::jobs::{align_later, backfill};
 use super::retire::retire;
 use crate::error::Result;
-use crate::model::{ResourceState, Subscription, SubscriptionStatus};
+use crate::model::{JobKind, ResourceState, Subscription, SubscriptionStatus};
 use crate::port::Replaced;
 
 /// What became of a subscription that was being prepared.
@@ -30,6 +30,10 @@ pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<P
         // Not removed in one go: a change may have been spread to it already.
         retire(context, stored).await?;
         return Ok(Prepared::ResourceGone);
+    }
+    if stored.spec.backfill() {
+        // Before it is at work: whoever finds it active finds that this was asked for.
+        backfill::begin(context, JobKind::Backfill, stored.id, None).await?;
     }
     let generation = stored.generation;
     let mut active = stored;

@@ -15,7 +15,8 @@ pub struct Settings {
     pub partition_limit: u32,
     /// Slots that lanes are hashed onto; `None`: as many as suit the queue
     /// ([`QueueFacts::slots`](crate::port::QueueFacts::slots)). All runtimes on the same stores must
-    /// agree on it.
+    /// agree on it. A power of two is best: a node then reads no other subscriptions than those it
+    /// works. With an odd number it reads all, with an odd factor as many times more as that.
     pub slots: Option<u32>,
     /// Slots beside those, each for one subscription at a time
     /// ([`Flare::pin`](crate::Flare::pin)). All runtimes on the same stores must agree on it, and a
@@ -69,8 +70,8 @@ pub struct Settings {
     pub reconcile_every: Duration,
     /// How often a lane looks for rows whose wake-up got lost.
     pub rederive_every: Duration,
-    /// How often all subscriptions are read, for news of one may have got lost, and all queues that
-    /// are needed are looked for.
+    /// How often all subscriptions of a node's slots are read, for news of one may have got lost, and
+    /// all queues that are needed are looked for.
     pub sweep_every: Duration,
     /// How often stored jobs are looked for: removals after a deletion, expiry.
     pub jobs_every: Duration,

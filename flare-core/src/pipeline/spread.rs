@@ -78,6 +78,7 @@ pub(super) async fn spread(
         let some = take_from(documents, first.as_ref(), count);
         write(turn, members, &some).await?;
         context.wake(lanes(context, members, &some)).await?;
+        context.bells.ring(members.iter().map(|member| member.subscription));
         let count = some.len();
         match note {
             Note::Dispatch => dispatched(turn, some).await?,
@@ -122,12 +123,8 @@ async fn write(turn: &Turn<'_>, members: &[Member], documents: &Documents) -> Re
     let (mut written, mut rows) = (0, Vec::with_capacity(limit.min(all)));
     for member in members {
         for (url, version) in documents {
-            rows.push(Spread {
-                subscription: member.subscription,
-                generation: member.generation,
-                document: DocumentKey::new(turn.resource, url.clone()),
-                wanted: *version,
-            });
+            let document = DocumentKey::new(turn.resource, url.clone());
+            rows.push(Spread::new(member.subscription, member.generation, document, *version));
             if rows.len() == limit || written + rows.len() == all {
                 written += rows.len();
                 repository.spread_rows(std::mem::take(&mut rows)).await?;

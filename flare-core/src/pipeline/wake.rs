@@ -11,19 +11,11 @@ use super::restore::Made;
 use super::stage::chain;
 use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, Placement, Subscription, SubscriptionId};
+use crate::model::{LaneId, Placement, SlotHash, Subscription, SubscriptionId};
 use crate::port::{Outgoing, QueueExt, QueueName};
 
 /// Queues that are told something at the same time: each may be a round trip away.
 const AT_A_TIME: usize = 16;
-
-/// The slot a subscription's lanes belong to.
-pub(crate) fn slot_of(subscription: SubscriptionId, slots: u32) -> u32 {
-    // The last bytes of an id are random, so they need no further mixing.
-    let bytes = subscription.as_bytes();
-    let number = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-    number % slots.max(1)
-}
 
 impl Context {
     /// Wakes lanes, each with its slot: all that can be, whatever fails. The first failure is the
@@ -106,7 +98,7 @@ impl Context {
     pub(crate) fn slot(&self, subscription: SubscriptionId, pinned: Option<u32>) -> u32 {
         // A number from other settings reserves nothing.
         let pinned = pinned.filter(|slot| (self.slots..self.all_slots()).contains(slot));
-        pinned.unwrap_or_else(|| slot_of(subscription, self.slots))
+        pinned.unwrap_or_else(|| SlotHash::of(subscription).slot(self.slots))
     }
 
     pub(crate) fn slot_of(&self, subscription: &Subscription) -> u32 {
@@ -134,22 +126,5 @@ impl Context {
             return Ok(());
         }
         self.queue.send_all(queue, again).await.into_iter().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{IdSource, Timestamp};
-
-    #[test]
-    fn subscriptions_spread_over_the_slots() {
-        let ids = IdSource::seeded(1);
-        let mut counts = [0_u32; 16];
-        for second in 0..16_000 {
-            let id = ids.next(Timestamp::from_unix_seconds(second)).into();
-            counts[slot_of(id, 16) as usize] += 1;
-        }
-        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
     }
 }

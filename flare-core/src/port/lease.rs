@@ -31,8 +31,8 @@ use crate::error::Result;
 ///   other.
 /// - **L10** Deleting what is not there is no error and makes no revision.
 /// - **L11** A key is under a prefix if it begins with it, byte for byte.
-/// - **L12** `abandon` ends a lease as `revoke` does, at once, where the store is in the holder's process
-///   ([`LeaseFacts::in_process`]); any other store ignores it, as it would a death, and waits for its time.
+/// - **L12** `abandon` ends a lease as `revoke` does, at once, where the store knows of its holders' deaths
+///   ([`LeaseFacts::knows_deaths`]); any other store ignores it, as it would a death, and waits for its time.
 #[async_trait]
 pub trait Lease: fmt::Debug + Send + Sync + 'static {
     /// Starts a lease.
@@ -72,13 +72,21 @@ pub trait Lease: fmt::Debug + Send + Sync + 'static {
 pub struct LeaseFacts {
     /// Only this process sees it, and it ends with the process.
     pub in_process: bool,
+    /// A lease ends with its holder's process, whatever ends that: nobody waits for its time.
+    pub knows_deaths: bool,
 }
 
 impl LeaseFacts {
     /// A backend in the memory of this process.
     #[must_use]
     pub const fn in_process() -> Self {
-        Self { in_process: true }
+        Self { in_process: true, knows_deaths: true }
+    }
+
+    /// A backend that processes share, and that can tell which of them are dead.
+    #[must_use]
+    pub const fn knowing_deaths() -> Self {
+        Self { in_process: false, knows_deaths: true }
     }
 }
 

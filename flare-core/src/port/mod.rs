@@ -17,6 +17,9 @@
 //! Every call may fail with [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) before its
 //! effect or with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) after it: every write is
 //! therefore safe to repeat.
+//!
+//! What an implementor is given, or answers with, are enums it can match whole: when one grows, its
+//! compiler names the place. Those that it only makes, and hosts read, may grow unnoticed.
 
 pub(crate) mod clock;
 mod delivery;
@@ -41,7 +44,7 @@ pub use repository::{
     ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite,
     EpochGrant, JobStore, Member, OpenPartitions, Opened, Operation, Pending, PendingQuery,
     Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
-    SubscriptionStore, Undispatched, WriteOutcome,
+    SlotQuery, SubscriptionStore, Undispatched, WriteOutcome,
 };
 pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep};
 

@@ -196,7 +196,6 @@ impl QueueFacts {
 
 /// A queue, named by what it is for; backends turn it into whatever their system calls queues.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum QueueName {
     /// Documents whose partitions are to be found.
     Partition,
@@ -346,7 +345,6 @@ impl fmt::Debug for Receipt {
 
 /// What becomes of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Settlement {
     /// The work is done: never again.
     Done,

@@ -14,7 +14,6 @@ mod clocks;
 mod costs;
 mod gate;
 mod histories;
-mod late_reads;
 mod leaving;
 #[path = "../histories/pool.rs"]
 mod pool;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_core::Result;
 use flare_core::cluster::{Health, Roles};
-use flare_core::port::{Expect, Lease, Write};
+use flare_core::port::{Clock, Expect, Lease, Write};
+use flare_testkit::ManualClock;
+use flare_testkit::intercept::{self, Call, Hooks, LeaseHooks};
 
-use crate::late_reads::LateReads;
 use crate::worker::Manners;
 use crate::world::{TTL, World, secs};
 
@@ -104,11 +106,28 @@ async fn a_silent_watch_alone_costs_a_node_nothing_but_time() {
     world.rest(secs(60)).await;
 }
 
+/// Answers reads late, by what was true when they were asked: a busy store, whose watches are faster.
+#[derive(Debug)]
+struct LateReads(ManualClock);
+
+impl Hooks for LateReads {
+    async fn after(&self, call: &Call<'_>) -> Result<()> {
+        if call.name == "get" {
+            self.0.sleep_until(self.0.now() + Duration::from_millis(1_900)).await;
+        }
+        Ok(())
+    }
+}
+
+impl LeaseHooks for LateReads {
+    const ELSEWHERE: bool = true;
+}
+
 #[tokio::test]
 async fn a_plan_that_the_watch_overtook_costs_nobody_its_place() {
     let mut world = World::new(SLOTS, 17);
-    let (inner, clock) = (Arc::clone(&world.lease), world.clock.clone());
-    world.lease = Arc::new(LateReads { inner, clock, by: Duration::from_millis(1_900) });
+    let late = LateReads(world.clock.clone());
+    world.lease = Arc::new(intercept::lease(Arc::clone(&world.lease), late));
     ["a", "b", "c"].into_iter().for_each(|name| world.start(name));
     world.pass(secs(20)).await;
     let before = ["a", "b", "c"].map(|name| world.node(name).handle.node());

@@ -12,7 +12,7 @@ use flare_core::cluster::{
 };
 use flare_core::model::{Epoch, NodeId, Timestamp};
 use flare_core::port::{Clock, Lease};
-use flare_testkit::ManualClock;
+use flare_testkit::{ManualClock, intercept};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -100,7 +100,7 @@ impl World {
         change(&mut settings);
         let cut = Arc::new(AtomicBool::new(false));
         let (inner, calls) = (Arc::clone(&self.lease), Arc::clone(&self.calls));
-        let line = Line { inner, calls, cut: Arc::clone(&cut) };
+        let line = intercept::lease(inner, Line { calls, cut: Arc::clone(&cut) });
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let repository = Arc::clone(&self.repository);
         let (slots, drain) = (self.slots, Arc::new(DrainLimit::new(secs(12))));

@@ -10,7 +10,7 @@ use flare_backend_memory::MemoryBackend;
 use flare_core::cluster::ClusterSettings;
 use flare_core::port::Lease;
 use flare_core::{Backend, Flare, Runtime};
-use flare_testkit::ManualClock;
+use flare_testkit::{ManualClock, intercept};
 use futures::FutureExt;
 
 use crate::client::Clients;
@@ -60,8 +60,8 @@ impl Runs {
 
     /// What nodes agree by.
     pub(crate) fn lease(&self, memory: &MemoryBackend) -> Arc<dyn Lease> {
-        let (inner, seen) = (memory.lease(), Arc::clone(&self.seen));
-        Arc::new(Observed { inner, seen, deaf: Arc::default() })
+        let observed = Observed { seen: Arc::clone(&self.seen), deaf: Arc::default() };
+        Arc::new(intercept::lease(memory.lease(), observed))
     }
 
     fn reap(&mut self) {
@@ -86,8 +86,8 @@ impl History {
         let cut = Arc::new(AtomicBool::new(false));
         let mut backend = self.backend.clone();
         let inner = backend.lease.take().unwrap();
-        let line = Line { inner, calls: Arc::<Calls>::default(), cut: Arc::clone(&cut) };
-        backend.lease = Some(Arc::new(line));
+        let line = Line { calls: Arc::<Calls>::default(), cut: Arc::clone(&cut) };
+        backend.lease = Some(Arc::new(intercept::lease(inner, line)));
         let clients = self.clients.of(name);
         let (flare, runtime) = named(name, &self.plan, &backend, &clients, &self.clock, seed);
         self.flare = flare.clone();

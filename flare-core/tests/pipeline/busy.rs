@@ -5,15 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{World, few_slots, url};
+use crate::support::{World, few_slots, in_memory, url};
 use async_trait::async_trait;
 use flare_core::model::DocumentChange;
-use flare_core::port::{
-    Clock, Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
-    Settlement, Unsettled,
-};
+use flare_core::port::{Clock, Outgoing, Queue, QueueName};
 use flare_core::{ErrorKind, Result};
 use flare_testkit::ManualClock;
+use flare_testkit::intercept::{self, Hooks, QueueHooks};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -22,78 +20,33 @@ const ORIGINS: u64 = 300;
 /// How long one that was refused stays away: not as long as it is asked to.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// A queue that takes a message only so fast, and those that wait in their turn: what a put costs.
+/// Takes a message only so fast, and those that wait in their turn: what a put costs.
 #[derive(Debug)]
-struct SlowQueue {
-    inner: Arc<dyn Queue>,
+struct Slow {
     clock: ManualClock,
     places: Semaphore,
     micros: AtomicU64,
 }
 
-impl SlowQueue {
-    /// `beside` puts at a time, each for `each`.
-    fn before(world: &mut World, beside: usize, each: Duration) -> Arc<Self> {
-        let (inner, clock) = (world.memory.queue(), world.clock.clone());
-        let (places, micros) = (Semaphore::new(beside), AtomicU64::default());
-        let slow = Arc::new(Self { inner, clock, places, micros });
-        slow.take(each);
-        world.backend.queue = Some(Arc::clone(&slow) as Arc<dyn Queue>);
-        slow
-    }
-
+impl Slow {
     fn take(&self, each: Duration) {
         self.micros.store(u64::try_from(each.as_micros()).unwrap(), Ordering::Relaxed);
     }
 }
 
+impl Hooks for Slow {}
+
 #[async_trait]
-impl Queue for SlowQueue {
-    fn facts(&self) -> QueueFacts {
-        self.inner.facts()
-    }
-
-    async fn create(&self, queue: &QueueName) -> Result<()> {
-        self.inner.create(queue).await
-    }
-
-    async fn delete(&self, queue: &QueueName) -> Result<()> {
-        self.inner.delete(queue).await
-    }
-
-    fn list(&self) -> Scan<'_, QueueName> {
-        self.inner.list()
-    }
-
-    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
-        self.inner.depth(queue).await
-    }
-
-    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
+impl QueueHooks for Slow {
+    async fn send(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        messages: Vec<Outgoing>,
+    ) -> Vec<Result<()>> {
         let _place = self.places.acquire().await.unwrap();
         self.clock.sleep(Duration::from_micros(self.micros.load(Ordering::Relaxed))).await;
-        self.inner.send(queue, messages).await
-    }
-
-    async fn receive(&self, queue: &QueueName, request: Receive) -> Result<Vec<Incoming>> {
-        self.inner.receive(queue, request).await
-    }
-
-    async fn extend(
-        &self,
-        queue: &QueueName,
-        receipts: Vec<&Receipt>,
-        visibility: Duration,
-    ) -> Vec<Result<()>> {
-        self.inner.extend(queue, receipts, visibility).await
-    }
-
-    async fn settle(
-        &self,
-        queue: &QueueName,
-        settlements: Vec<(Receipt, Settlement)>,
-    ) -> Vec<Result<(), Unsettled>> {
-        self.inner.settle(queue, settlements).await
+        inner.send(queue, messages).await
     }
 }
 
@@ -148,15 +101,19 @@ async fn put_for(world: &World, time: Duration, from: i64) -> Answers {
     Arc::into_inner(answers).unwrap().into_inner().unwrap()
 }
 
-async fn world(beside: usize, each: Duration) -> (World, Arc<SlowQueue>) {
-    let mut world = World::new(few_slots());
-    let slow = SlowQueue::before(&mut world, beside, each);
+/// A queue that takes `beside` puts at a time, each for `each`.
+async fn world(beside: usize, each: Duration) -> (World, Arc<Slow>) {
+    let mut world = in_memory(few_slots());
+    let (clock, places) = (world.clock.clone(), Semaphore::new(beside));
+    let slow = intercept::queue(world.stores.queue(), Slow { clock, places, micros: 0.into() });
+    slow.hooks.take(each);
+    world.backend.queue = Some(Arc::new(slow.clone()));
     // A handle on that queue; nobody spreads what is put, as it is about putting.
     world.start();
     world.crash().await;
     slow.create(&QueueName::Partition).await.unwrap();
     world.users().await;
-    (world, slow)
+    (world, slow.hooks)
 }
 
 #[tokio::test]

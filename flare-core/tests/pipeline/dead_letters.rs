@@ -1,9 +1,8 @@
 //! What was given up is listed, explained, and tried again as often as somebody wants.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{World, few_slots, hook, url};
+use crate::support::{World, few_slots, hook, in_memory, url};
 use flare_core::ErrorKind;
 use flare_core::model::{
     Action, DeadLetterId, DeadNotification, DeathReason, NewResource, ShownRevision, Subscription,
@@ -29,7 +28,7 @@ fn works(world: &World, id: u32) {
 
 #[tokio::test]
 async fn dead_letters_say_what_was_given_up_and_why() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -69,7 +68,7 @@ async fn dead_letters_say_what_was_given_up_and_why() {
 
 #[tokio::test]
 async fn a_revision_is_shown_as_its_resource_has_it() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let timed = NewResource::new("http://api.example/users/{id}").change("at", "rfc3339");
     let resource = world.flare.create_resource(timed).await.unwrap();
@@ -84,7 +83,7 @@ async fn a_revision_is_shown_as_its_resource_has_it() {
 
 #[tokio::test]
 async fn a_replay_tries_the_newest_version_again_and_again() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -126,7 +125,7 @@ fn webhook_id(recorded: &flare_testkit::Recorded) -> String {
 
 #[tokio::test]
 async fn one_unknown_dead_letter_and_nothing_is_replayed() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let (a, b) = (world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await);
@@ -150,9 +149,9 @@ async fn one_unknown_dead_letter_and_nothing_is_replayed() {
 #[tokio::test]
 async fn everything_is_replayed_once_even_if_it_dies_again_meanwhile() {
     // Calls take their time, so that the lanes work between any two batches.
-    let mut world = World::behind(few_slots(), |repository, clock| {
+    let mut world = in_memory(few_slots()).behind(|repository, clock| {
         let late = FaultyRepository::new(repository, FaultPlan::seeded(1));
-        Arc::new(late.delaying(1.0, Duration::from_millis(300), Arc::new(clock.clone())))
+        late.delaying(1.0, Duration::from_millis(300), clock)
     });
     world.start();
     let resource = world.users().await;
@@ -179,7 +178,7 @@ async fn everything_is_replayed_once_even_if_it_dies_again_meanwhile() {
 
 #[tokio::test]
 async fn a_subscription_that_is_not_there_has_no_dead_letters() {
-    let world = World::new(few_slots());
+    let world = in_memory(few_slots());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     world.flare.delete_subscription(gone.id).await.unwrap();
@@ -197,7 +196,7 @@ async fn a_subscription_that_is_not_there_has_no_dead_letters() {
 
 #[tokio::test]
 async fn a_replay_wakes_the_lanes_it_concerns() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let spec: SubscriptionSpec = hook("a").lanes(4).build().unwrap();

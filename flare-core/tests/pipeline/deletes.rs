@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{World, few_slots, url};
+use crate::support::{Stored as _, World, few_slots, in_memory, url};
 use crate::wall_clock::SetClock;
 use flare_backend_memory::MemoryBackend;
+use flare_core::cluster::ClusterSettings;
 use flare_core::model::{
     DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Placement,
     Revision, Spread, Subscription, SubscriptionStatus, Version,
@@ -27,17 +28,19 @@ const BOTH_PASSES: Duration = Duration::from_secs(16 * 60);
 
 /// What a spread of documents writes that read the subscription before it was deleted.
 async fn spread_late(world: &World, subscription: &Subscription, ids: Range<u32>) {
-    let spread = |id| Spread {
-        subscription: subscription.id,
-        generation: subscription.generation,
-        document: DocumentKey::new(subscription.resource, DocumentUrl::parse(&url(id)).unwrap()),
-        wanted: Version::live(Revision::new(1)),
+    let spread = |id| {
+        Spread::new(
+            subscription.id,
+            subscription.generation,
+            DocumentKey::new(subscription.resource, DocumentUrl::parse(&url(id)).unwrap()),
+            Version::live(Revision::new(1)),
+        )
     };
-    world.memory.repository().spread_rows(ids.map(spread).collect()).await.unwrap();
+    world.stores.repository().spread_rows(ids.map(spread).collect()).await.unwrap();
 }
 
 async fn pending(world: &World, subscription: &Subscription) -> u64 {
-    world.memory.repository().count_pending(Some(subscription.id)).await.unwrap().count
+    world.stores.repository().count_pending(Some(subscription.id)).await.unwrap().count
 }
 
 /// Settings under which both passes of a removal are a minute apart.
@@ -49,7 +52,7 @@ fn brief() -> Settings {
 
 #[tokio::test]
 async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
@@ -59,7 +62,7 @@ async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
         world.put(id, 1).await;
     }
     world.settled().await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let mut state = LaneState::new(LaneId::new(gone.id, 0));
     state.delivered = 2;
     let epoch = store.next_epoch().await.unwrap().epoch;
@@ -96,7 +99,7 @@ async fn a_deleted_subscription_is_gone_at_once_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn nothing_is_told_to_a_deleted_subscription() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
@@ -111,7 +114,7 @@ async fn nothing_is_told_to_a_deleted_subscription() {
 
 #[tokio::test]
 async fn the_second_pass_removes_what_a_late_spread_made_anew() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
@@ -125,16 +128,16 @@ async fn the_second_pass_removes_what_a_late_spread_made_anew() {
     assert!(world.row(gone.id, 1).await.is_some(), "nobody looks before the task must be over");
     world.pass(BOTH_PASSES).await;
     assert_eq!(world.row(gone.id, 1).await, None);
-    assert_eq!(world.memory.repository().count_pending(None).await.unwrap().count, 0);
+    assert_eq!(world.stores.repository().count_pending(None).await.unwrap().count, 0);
     assert_eq!(world.stored(gone.id).await, None);
 }
 
 #[tokio::test]
 async fn a_removal_goes_on_where_a_dropped_runtime_left_it() {
     // Every call takes its time, so that a removal can be dropped in the middle.
-    let mut world = World::behind(brief(), |repository, clock| {
+    let mut world = in_memory(brief()).behind(|repository, clock| {
         let late = FaultyRepository::new(repository, FaultPlan::seeded(1));
-        Arc::new(late.delaying(1.0, Duration::from_millis(200), Arc::new(clock.clone())))
+        late.delaying(1.0, Duration::from_millis(200), clock)
     });
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
@@ -160,9 +163,9 @@ async fn a_removal_goes_on_where_a_dropped_runtime_left_it() {
 
 #[tokio::test]
 async fn a_long_removal_does_not_keep_a_short_one_waiting() {
-    let mut world = World::behind(brief(), |repository, clock| {
+    let mut world = in_memory(brief()).behind(|repository, clock| {
         let late = FaultyRepository::new(repository, FaultPlan::seeded(1));
-        Arc::new(late.delaying(1.0, Duration::from_millis(100), Arc::new(clock.clone())))
+        late.delaying(1.0, Duration::from_millis(100), clock)
     });
     let resource = world.users().await;
     let long = world.subscribe(&resource, "a").await;
@@ -181,14 +184,14 @@ async fn a_long_removal_does_not_keep_a_short_one_waiting() {
 
 #[tokio::test]
 async fn a_removal_nobody_asked_for_in_time_is_asked_for_by_the_lanes() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     world.put(1, 1).await;
     world.settled().await;
     // Somebody marked it, and died.
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let mut marked = world.stored(gone.id).await.unwrap();
     marked.status = SubscriptionStatus::Deleting;
     store.replace_subscription(marked.generation, marked).await.unwrap();
@@ -198,14 +201,14 @@ async fn a_removal_nobody_asked_for_in_time_is_asked_for_by_the_lanes() {
 
 #[tokio::test]
 async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let resource = world.users().await;
     let (kept, gone) =
         (world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await);
     world.start();
     world.put(1, 1).await;
     world.settled().await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let ids = IdSource::seeded(99);
     let now = world.clock.now();
     let job = |kind, subject: String| Job::new(ids.next(now).into(), kind, subject, now);
@@ -227,30 +230,24 @@ async fn what_is_in_use_is_never_removed_and_strange_jobs_stop_nobody() {
 
 #[tokio::test]
 async fn what_is_due_is_told_by_the_store_s_clock() {
-    let world = World::new(few_slots());
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     spread_late(&world, &gone, 1..2).await;
     world.flare.delete_subscription(gone.id).await.unwrap();
-    let (_flare, runtime) = Flare::builder(world.memory.clone())
-        .delivery(Arc::new(world.delivery.clone()))
-        .clock(Arc::new(SetClock::new(&world.clock, -5 * 3_600)))
-        .settings(few_slots())
-        .build()
-        .unwrap();
-    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
+    let clock = Arc::new(SetClock::new(&world.clock, -5 * 3_600));
+    world.start_as(world.builder().clock(clock));
     world.pass(A_TURN).await;
     assert_eq!(world.row(gone.id, 1).await, None);
     let waits = world.removals().await[0].due - world.clock.now();
     assert!(waits > Duration::from_secs(14 * 60) && waits < Duration::from_secs(16 * 60));
     world.pass(BOTH_PASSES).await;
     assert_eq!(world.stored(gone.id).await, None);
-    running.abort();
 }
 
 #[tokio::test]
 async fn two_runtimes_share_jobs_and_one_goes_on_where_the_other_died() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     world.start();
@@ -259,7 +256,7 @@ async fn two_runtimes_share_jobs_and_one_goes_on_where_the_other_died() {
     let taken = world.removals().await.remove(0);
     assert!(taken.epoch > Epoch::ZERO);
     // Another one of a greater epoch took the job, and died.
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let greater = store.next_epoch().await.unwrap().epoch;
     let soon = world.clock.now() + Duration::from_secs(60);
     store.advance_job(greater, taken.id, taken.cursor, soon).await.unwrap();
@@ -274,9 +271,9 @@ async fn deletions_are_carried_out_whatever_fails_and_crashes() {
     for seed in 0..20 {
         let faults = FaultPlan::seeded(seed).with_before(0.2).with_after(0.2);
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut world = World::behind(brief(), |repository, clock| {
+        let mut world = in_memory(brief()).behind(|repository, clock| {
             let faulty = FaultyRepository::new(repository, faults.clone());
-            Arc::new(faulty.delaying(0.5, Duration::from_millis(700), Arc::new(clock.clone())))
+            faulty.delaying(0.5, Duration::from_millis(700), clock)
         });
         let resource = world.users().await;
         let gone = [world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await];
@@ -313,7 +310,7 @@ async fn deletions_are_carried_out_whatever_fails_and_crashes() {
                 left == 0
             })
             .await;
-        let pending = world.memory.repository().count_pending(None).await.unwrap();
+        let pending = world.stores.repository().count_pending(None).await.unwrap();
         assert_eq!(pending.count, 0, "seed {seed}");
         world.crash().await;
     }
@@ -324,11 +321,11 @@ async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
     let mut settings = brief();
     settings.placement = Placement::Isolated;
     settings.sweep_every = Duration::from_secs(20 * 60);
-    let mut world = World::new(settings);
+    let mut world = in_memory(settings);
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     // Nobody hears of the deletion until the next sweep.
-    let queue = FaultyQueue::new(world.memory.queue(), FaultPlan::seeded(1)).losing(1.0);
+    let queue = FaultyQueue::new(world.stores.queue(), FaultPlan::seeded(1)).losing(1.0);
     world.backend.queue = Some(Arc::new(queue));
     world.start();
     world.until("its lane works", async || world.flare.node().lanes == 1).await;
@@ -346,7 +343,7 @@ async fn a_subscription_is_not_removed_before_its_lanes_have_ended() {
     world.until("it is removed", async || world.stored(gone.id).await.is_none()).await;
     assert_eq!(world.flare.node().lanes, 0);
     world.pass(BOTH_PASSES).await;
-    assert_eq!(world.memory.repository().lanes(gone.id).await.unwrap().items, []);
-    let queues: Vec<QueueName> = world.memory.queue().list().try_collect().await.unwrap();
+    assert_eq!(world.stores.repository().lanes(gone.id).await.unwrap().items, []);
+    let queues: Vec<QueueName> = world.stores.queue().list().try_collect().await.unwrap();
     assert!(!queues.iter().any(|queue| matches!(queue, QueueName::Lane(_))), "{queues:?}");
 }

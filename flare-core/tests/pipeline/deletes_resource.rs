@@ -1,10 +1,9 @@
 //! A resource is deleted only while nobody subscribes to it; what it leaves behind is removed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{World, few_slots, hook, url};
+use crate::support::{Stored as _, World, few_slots, hook, in_memory, url};
 use flare_core::ErrorKind;
 use flare_core::model::{
     Content, DocumentChange, DocumentKey, DocumentUrl, IdSource, Job, JobKind, Resource,
@@ -19,18 +18,18 @@ use flare_testkit::{FaultPlan, FaultyRepository};
 const BOTH_PASSES: Duration = Duration::from_secs(16 * 60);
 
 async fn resource_of(world: &World, id: ResourceId) -> Option<Resource> {
-    world.memory.repository().resource(id).await.unwrap()
+    world.stores.repository().resource(id).await.unwrap()
 }
 
 async fn documents(world: &World, resource: ResourceId, count: u32) -> usize {
     let key = |id| DocumentKey::new(resource, DocumentUrl::parse(&url(id)).unwrap());
-    let found = world.memory.repository().documents((0..count).map(key).collect()).await.unwrap();
+    let found = world.stores.repository().documents((0..count).map(key).collect()).await.unwrap();
     found.into_iter().flatten().count()
 }
 
 #[tokio::test]
 async fn a_resource_is_deleted_once_it_has_no_subscriptions() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -69,7 +68,7 @@ async fn a_resource_is_deleted_once_it_has_no_subscriptions() {
 
 #[tokio::test]
 async fn the_second_pass_removes_a_document_that_was_put_meanwhile() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     world.flare.delete_resource(resource.id).await.unwrap();
@@ -78,7 +77,7 @@ async fn the_second_pass_removes_a_document_that_was_put_meanwhile() {
     let key = DocumentKey::new(resource.id, DocumentUrl::parse(&url(0)).unwrap());
     let content = Content::from_stored("{}".into());
     let late = DocumentWrite::put(key, Revision::new(1), content);
-    world.memory.repository().write_documents(vec![late]).await.pop().unwrap().unwrap();
+    world.stores.repository().write_documents(vec![late]).await.pop().unwrap().unwrap();
     world.pass(BOTH_PASSES).await;
     assert_eq!(documents(&world, resource.id, 1).await, 0);
     assert_eq!(resource_of(&world, resource.id).await, None);
@@ -87,14 +86,14 @@ async fn the_second_pass_removes_a_document_that_was_put_meanwhile() {
 #[tokio::test]
 async fn a_deletion_that_was_not_concluded_is_concluded_by_its_job_or_by_the_next() {
     for (subscribed, retried) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut world = World::new(few_slots());
+        let mut world = in_memory(few_slots());
         world.start();
         let resource = world.users().await;
         if subscribed {
             world.subscribe(&resource, "a").await;
         }
         // Somebody asked for the job, marked the resource, and died.
-        let store = world.memory.repository();
+        let store = world.stores.repository();
         let now = world.clock.now();
         let id = IdSource::seeded(99).next(now).into();
         let mut job = Job::new(id, JobKind::RemoveResource, resource.id.to_string(), now);
@@ -115,11 +114,11 @@ async fn a_deletion_that_was_not_concluded_is_concluded_by_its_job_or_by_the_nex
 
 #[tokio::test]
 async fn a_subscription_that_slipped_in_between_crossing_deletions_goes_with_its_resource() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     world.start();
     let resource = world.users().await;
     let lost = world.subscribe(&resource, "a").await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     for (from, to) in [
         (ResourceState::Active, ResourceState::Deleting),
         (ResourceState::Deleting, ResourceState::Deleted),
@@ -141,9 +140,9 @@ async fn of_a_deletion_and_a_creation_at_once_one_backs_out() {
     let mut settings = few_slots();
     settings.task_lifetime = Duration::from_secs(60);
     for seed in 0..40 {
-        let mut world = World::behind(settings.clone(), |repository, clock| {
+        let mut world = in_memory(settings.clone()).behind(|repository, clock| {
             let late = FaultyRepository::new(repository, FaultPlan::seeded(seed));
-            Arc::new(late.delaying(0.8, Duration::from_millis(100), Arc::new(clock.clone())))
+            late.delaying(0.8, Duration::from_millis(100), clock)
         });
         let resource = world.users().await;
         let (deleted, created) = world
@@ -156,7 +155,7 @@ async fn of_a_deletion_and_a_creation_at_once_one_backs_out() {
             .await;
         outcomes.insert((deleted.is_ok(), created.is_ok()));
         let state = resource_of(&world, resource.id).await.unwrap().state;
-        let store = world.memory.repository();
+        let store = world.stores.repository();
         let listing = store.list_subscriptions(resource.id, Page::new(9, 0)).await.unwrap();
         let subscriptions = listing.total;
         match (&deleted, &created) {

@@ -2,16 +2,15 @@
 //! details of dead letters. What has something left to tell stays.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::support::{World, few_slots, hook, url};
+use crate::support::{World, few_slots, hook, in_memory, url};
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
-    DocumentChange, DocumentKey, DocumentUrl, Job, JobKind, Present, Resource, RowEffect, RowKey,
-    Spread, SubscriptionId, Timestamp, Version,
+    DocumentChange, DocumentKey, DocumentUrl, Job, JobKind, Present, Resource, Round, RowEffect,
+    RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use flare_core::pipeline::Settings;
 use flare_core::port::{
@@ -36,12 +35,12 @@ fn brief() -> Settings {
 /// Whether the store knows anything of a document.
 async fn known(world: &World, resource: &Resource, id: u32) -> bool {
     let key = DocumentKey::new(resource.id, DocumentUrl::parse(&url(id)).unwrap());
-    world.memory.repository().documents(vec![key]).await.unwrap().pop().unwrap().is_some()
+    world.stores.repository().documents(vec![key]).await.unwrap().pop().unwrap().is_some()
 }
 
 #[tokio::test]
 async fn a_tombstone_goes_with_its_rows_once_everybody_was_told() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let mut subscriptions = Vec::new();
@@ -77,7 +76,7 @@ async fn a_tombstone_goes_with_its_rows_once_everybody_was_told() {
 
 #[tokio::test]
 async fn a_tombstone_somebody_has_not_been_told_of_stays() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let told = world.subscribe(&resource, "a").await;
@@ -107,7 +106,7 @@ async fn subscribe_patiently(world: &World, resource: &Resource) -> Subscription
 
 #[tokio::test]
 async fn a_row_that_a_late_spread_makes_anew_never_wants_a_document_that_is_gone() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -119,23 +118,23 @@ async fn a_row_that_a_late_spread_makes_anew_never_wants_a_document_that_is_gone
     world.until("the first pass removes its row", async || row().await.is_none()).await;
     assert!(known(&world, &resource, 1).await);
     // A task that was under way all the time.
-    let late = Spread {
-        subscription: subscription.id,
-        generation: subscription.generation,
-        document: DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap()),
-        wanted: Version::gone(1.into()),
-    };
-    world.memory.repository().spread_rows(vec![late]).await.unwrap();
+    let late = Spread::new(
+        subscription.id,
+        subscription.generation,
+        DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap()),
+        Version::gone(1.into()),
+    );
+    world.stores.repository().spread_rows(vec![late]).await.unwrap();
     world.pass(2 * MINUTE).await;
     assert!(known(&world, &resource, 1).await, "the second pass leaves it");
     world.until("it is forgotten", async || !known(&world, &resource, 1).await).await;
     assert_eq!(row().await, None);
-    assert_eq!(world.memory.repository().count_pending(None).await.unwrap().count, 0);
+    assert_eq!(world.stores.repository().count_pending(None).await.unwrap().count, 0);
 }
 
 #[tokio::test]
 async fn a_row_that_a_late_spread_makes_after_its_tombstone_is_forgotten_too() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -148,13 +147,13 @@ async fn a_row_that_a_late_spread_makes_after_its_tombstone_is_forgotten_too() {
     let told = world.delivery.total();
 
     // A task that stood still inside its write.
-    let late = Spread {
-        subscription: subscription.id,
-        generation: subscription.generation,
-        document: DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap()),
-        wanted: Version::live(5.into()),
-    };
-    world.memory.repository().spread_rows(vec![late]).await.unwrap();
+    let late = Spread::new(
+        subscription.id,
+        subscription.generation,
+        DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap()),
+        Version::live(5.into()),
+    );
+    world.stores.repository().spread_rows(vec![late]).await.unwrap();
     world.pass(MINUTE / 2).await;
     assert!(row().await.is_some(), "a store may be behind for as long as a task lives");
     world.until("the row is forgotten", async || row().await.is_none()).await;
@@ -168,7 +167,7 @@ async fn a_row_that_a_late_spread_makes_after_its_tombstone_is_forgotten_too() {
 
 #[tokio::test]
 async fn a_dead_letter_is_dropped_after_its_retention_and_stays_given_up() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -179,7 +178,7 @@ async fn a_dead_letter_is_dropped_after_its_retention_and_stays_given_up() {
     world.delivery.answer("http://a.example/2", DeliveryOutcome::answered(500));
     world.put(2, 1).await;
     world.settled().await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let listed = async || store.dead_letters(subscription.id, Page::new(30, 0)).await.unwrap();
     assert_eq!(listed().await.total, 2);
     world.pass(8 * MINUTE).await;
@@ -192,7 +191,7 @@ async fn a_dead_letter_is_dropped_after_its_retention_and_stays_given_up() {
 
 #[tokio::test]
 async fn a_dead_letter_keeps_its_tombstone_until_it_is_dropped() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     world.start();
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
@@ -227,9 +226,9 @@ async fn a_retention_of_nothing_is_refused() {
 
 #[tokio::test]
 async fn expiry_is_one_job_that_is_brought_back_if_it_is_lost() {
-    let mut world = World::new(brief());
+    let mut world = in_memory(brief());
     let expiry = async |world: &World| {
-        let store = world.memory.repository();
+        let store = world.stores.repository();
         let jobs: Vec<Job> = store.due_jobs(Timestamp::MAX, 100).try_collect().await.unwrap();
         jobs.into_iter().filter(|job| job.kind == JobKind::Expire).collect::<Vec<_>>()
     };
@@ -238,7 +237,7 @@ async fn expiry_is_one_job_that_is_brought_back_if_it_is_lost() {
     world.pass(MINUTE).await;
     let jobs = expiry(&world).await;
     assert_eq!(jobs.len(), 1);
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let epoch = store.next_epoch().await.unwrap().epoch;
     store.finish_job(epoch, jobs[0].id).await.unwrap();
     world.pass(3 * MINUTE).await;
@@ -250,16 +249,15 @@ async fn expiry_asks_for_the_rows_there_are_and_lets_other_jobs_have_their_turn(
     const CLIENTS: u32 = 1_000;
     const TOMBSTONES: u32 = 1_000;
     const WITH_ROWS: u32 = 10;
-    let counted: Arc<OnceLock<CountingRepository>> = Arc::default();
+    let mut counted = None;
     let mut settings = brief();
     settings.partition_limit = 1_000;
-    let mut world = World::behind(settings, |repository, _| {
-        let counting = CountingRepository::new(repository).taking(100);
-        Arc::new(counted.get_or_init(|| counting).clone())
+    let mut world = in_memory(settings).behind(|repository, _| {
+        counted.insert(CountingRepository::new(repository).taking(100)).clone()
     });
-    let counted = counted.get().unwrap();
+    let counted = counted.unwrap();
     let resource = world.users().await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let mut clients = Vec::new();
     for number in 0..CLIENTS {
         clients.push(world.subscribe(&resource, &format!("client-{number}")).await);
@@ -272,16 +270,17 @@ async fn expiry_asks_for_the_rows_there_are_and_lets_other_jobs_have_their_turn(
         store.write_documents(vec![gone]).await.pop().unwrap().unwrap();
         let wanted = Version::gone(1.into());
         for client in clients.iter().take(if id < WITH_ROWS { 3 } else { 0 }) {
-            let spread = Spread {
-                subscription: client.id,
-                generation: client.generation,
-                document: key.clone(),
-                wanted,
-            };
+            let spread = Spread::new(client.id, client.generation, key.clone(), wanted);
             store.spread_rows(vec![spread]).await.unwrap();
             let key = RowKey::new(client.id, key.url.clone());
-            let effect = RowEffect::Settle { version: wanted, present: Present::No };
-            store.apply_rows(epoch, vec![RowUpdate { key, effect }]).await.pop().unwrap().unwrap();
+            let effect =
+                RowEffect::Settle { version: wanted, present: Present::No, not_before: None };
+            store
+                .apply_rows(epoch, vec![RowUpdate { key, round: Round::ZERO, effect }])
+                .await
+                .pop()
+                .unwrap()
+                .unwrap();
         }
     }
     world.clock.advance_to(world.clock.now() + 11 * MINUTE);
@@ -309,11 +308,10 @@ async fn expiry_asks_for_the_rows_there_are_and_lets_other_jobs_have_their_turn(
 async fn many_rows_of_tombstones_go_in_turns_with_other_jobs_in_between() {
     let mut settings = brief();
     settings.partition_limit = 1_000;
-    let mut world = World::behind(settings, |repository, _| {
-        Arc::new(CountingRepository::new(repository).taking(1))
-    });
+    let mut world =
+        in_memory(settings).behind(|repository, _| CountingRepository::new(repository).taking(1));
     let resource = world.users().await;
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let client = world.subscribe(&resource, "a").await;
     let gone = world.subscribe(&resource, "b").await;
     for id in 0..200 {

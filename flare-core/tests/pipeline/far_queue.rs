@@ -5,64 +5,50 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{World, few_slots};
+use crate::support::{World, few_slots, in_memory};
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::port::{
-    Clock, Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
-    Settlement, Unsettled,
-};
+use flare_core::port::{Clock, Incoming, Queue, QueueName, Receive};
 use flare_testkit::ManualClock;
+use flare_testkit::intercept::{self, Call, Hooks, QueueHooks};
 use tokio::sync::watch;
 
 const TRIP: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-struct FarQueue {
-    inner: Arc<dyn Queue>,
+struct Far {
     clock: ManualClock,
     /// How often each queue was deleted.
     deleted: watch::Sender<HashMap<QueueName, u64>>,
 }
 
-impl FarQueue {
-    fn before(world: &mut World) -> Arc<Self> {
-        let (inner, clock) = (world.memory.queue(), world.clock.clone());
-        let far = Arc::new(Self { inner, clock, deleted: watch::Sender::default() });
-        world.backend.queue = Some(Arc::clone(&far) as Arc<dyn Queue>);
-        far
+/// Has the world's queue far away.
+fn far_away(world: &mut World) {
+    let far = Far { clock: world.clock.clone(), deleted: watch::Sender::default() };
+    world.backend.queue = Some(Arc::new(intercept::queue(world.stores.queue(), far)));
+}
+
+impl Hooks for Far {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        match (call.name, call.queue) {
+            ("send", _) => self.clock.sleep(TRIP).await,
+            ("delete", Some(queue)) => {
+                self.deleted.send_modify(|all| *all.entry(queue.clone()).or_default() += 1);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
 #[async_trait]
-impl Queue for FarQueue {
-    fn facts(&self) -> QueueFacts {
-        self.inner.facts()
-    }
-
-    async fn create(&self, queue: &QueueName) -> Result<()> {
-        self.inner.create(queue).await
-    }
-
-    async fn delete(&self, queue: &QueueName) -> Result<()> {
-        self.deleted.send_modify(|all| *all.entry(queue.clone()).or_default() += 1);
-        self.inner.delete(queue).await
-    }
-
-    fn list(&self) -> Scan<'_, QueueName> {
-        self.inner.list()
-    }
-
-    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
-        self.inner.depth(queue).await
-    }
-
-    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
-        self.clock.sleep_until(self.clock.now() + TRIP).await;
-        self.inner.send(queue, messages).await
-    }
-
-    async fn receive(&self, queue: &QueueName, request: Receive) -> Result<Vec<Incoming>> {
+impl QueueHooks for Far {
+    async fn receive(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        request: Receive,
+    ) -> Result<Vec<Incoming>> {
         let over = self.clock.now() + request.wait;
         let mut deleted = self.deleted.subscribe();
         let times = |all: &HashMap<QueueName, u64>| all.get(queue).copied().unwrap_or(0);
@@ -71,27 +57,10 @@ impl Queue for FarQueue {
         tokio::select! {
             biased;
             () = vanished => {}
-            received = self.inner.receive(queue, request) => return received,
+            received = inner.receive(queue, request) => return received,
         }
         self.clock.sleep_until(over).await;
         Ok(Vec::new())
-    }
-
-    async fn extend(
-        &self,
-        queue: &QueueName,
-        receipts: Vec<&Receipt>,
-        visibility: Duration,
-    ) -> Vec<Result<()>> {
-        self.inner.extend(queue, receipts, visibility).await
-    }
-
-    async fn settle(
-        &self,
-        queue: &QueueName,
-        settlements: Vec<(Receipt, Settlement)>,
-    ) -> Vec<Result<(), Unsettled>> {
-        self.inner.settle(queue, settlements).await
     }
 }
 
@@ -100,8 +69,8 @@ async fn many_queues_are_told_side_by_side() {
     const SUBSCRIPTIONS: u64 = 40;
     let mut settings = few_slots();
     settings.slots = Some(64);
-    let mut world = World::new(settings);
-    FarQueue::before(&mut world);
+    let mut world = in_memory(settings);
+    far_away(&mut world);
     world.start();
     let users = world.users().await;
     for number in 0..SUBSCRIPTIONS {
@@ -123,8 +92,8 @@ async fn many_queues_are_told_side_by_side() {
 async fn whoever_waits_at_a_deleted_queue_goes_on_at_the_new_one() {
     let mut settings = few_slots();
     settings.slots = Some(1);
-    let mut world = World::new(settings);
-    let far = FarQueue::before(&mut world);
+    let mut world = in_memory(settings);
+    far_away(&mut world);
     world.start();
     let users = world.users().await;
     world.subscribe(&users, "client").await;
@@ -133,7 +102,7 @@ async fn whoever_waits_at_a_deleted_queue_goes_on_at_the_new_one() {
     // It waits there now.
     world.pass(Duration::from_secs(1)).await;
     for (rev, queue) in [(2, QueueName::Slot(0)), (3, QueueName::Partition)] {
-        far.delete(&queue).await.unwrap();
+        world.queue().delete(&queue).await.unwrap();
         let began = world.clock.now();
         world.in_time(world.put(1, rev)).await;
         world.settled().await;

@@ -10,7 +10,7 @@ use flare_core::port::{Clock, DeliveryOutcome, Lease, Page};
 use flare_core::prelude::*;
 use flare_testkit::RecordingDelivery;
 
-use crate::support::{World, few_slots};
+use crate::support::{World, few_slots, in_memory};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -159,7 +159,7 @@ async fn failing(world: &mut World) -> (Resource, Subscription, SubscriptionRepo
 
 #[tokio::test]
 async fn a_status_says_how_the_client_is_and_when_it_is_tried() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let (_, subscription, report) = failing(&mut world).await;
     assert!(report.probing, "{report:?}");
     assert!(report.consecutive_failures >= 5, "{report:?}");
@@ -181,7 +181,7 @@ async fn a_status_says_how_the_client_is_and_when_it_is_tried() {
 
 #[tokio::test]
 async fn a_client_that_is_mended_can_be_tried_now() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let (_, subscription, _) = failing(&mut world).await;
     world.pass(Duration::from_secs(3_600)).await;
     let report = world.flare.subscription_status(subscription.id).await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::support::{World, few_slots};
+use crate::support::{few_slots, in_memory};
 use flare_backend_memory::MemoryBackend;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::duration::MAX_DURATION;
@@ -67,7 +67,7 @@ async fn the_longest_times_mean_never() {
     for (_, of) in TIMES {
         let mut settings = few_slots();
         *of(&mut settings) = MAX_DURATION;
-        let mut world = World::new(settings);
+        let mut world = in_memory(settings);
         world.start();
         let users = world.users().await;
         world.subscribe(&users, "client").await;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 
+mod backfill;
 mod busy;
 mod dead_letters;
 mod deletes;
@@ -11,6 +12,7 @@ mod dependable;
 mod expiry;
 mod far_queue;
 mod first_hour;
+mod intervals;
 mod journey;
 mod long_times;
 #[cfg(feature = "metrics")]
@@ -18,6 +20,7 @@ mod metrics;
 mod moves;
 mod node;
 mod ownership;
+mod passive;
 mod queue_jobs;
 mod queues;
 mod quiet;

@@ -1,16 +1,12 @@
 //! What is counted. One thread, whose recorder is its own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use crate::support::{World, few_slots};
-use flare_backend_memory::MemoryBackend;
+use crate::support::{few_slots, in_memory, url};
 use flare_core::model::subscription::RetryPolicy;
-use flare_core::model::{NewResource, RecordKind, RecordName, SubscriptionSpec, WhyUnreadable};
-use flare_core::port::{DeliveryOutcome, SystemClock};
-use flare_core::{Flare, observe};
-use flare_testkit::RecordingDelivery;
+use flare_core::model::{RecordKind, RecordName, SubscriptionSpec, WhyUnreadable};
+use flare_core::observe;
+use flare_core::port::DeliveryOutcome;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 #[tokio::test]
@@ -19,25 +15,21 @@ async fn what_happens_is_counted_under_the_documented_names() {
     let snapshots = recorder.snapshotter();
     let _counted = metrics::set_default_local_recorder(&recorder);
 
-    let delivery = RecordingDelivery::new(Arc::new(SystemClock::new()));
-    delivery.answer("http://c.example/2", DeliveryOutcome::answered(409));
-    delivery.answer("http://c.example/3", DeliveryOutcome::answered(500));
-    let (flare, runtime) =
-        Flare::builder(MemoryBackend::new()).delivery(Arc::new(delivery.clone())).build().unwrap();
-    tokio::spawn(runtime.run(std::future::pending::<()>()));
-    let notes = NewResource::new("http://a.example/notes/{id}").change_field("rev");
-    let notes = flare.create_resource(notes).await.unwrap();
+    let mut world = in_memory(few_slots());
+    world.delivery.answer("http://c.example/2", DeliveryOutcome::answered(409));
+    world.delivery.answer("http://c.example/3", DeliveryOutcome::answered(500));
+    world.start();
+    let users = world.users().await;
     let once = RetryPolicy::builder().num_retries(1).num_no_delay_retries(1).build().unwrap();
     let spec = SubscriptionSpec::post("http://c.example/{id}").discard([409]).retry(once);
-    flare.create_subscription(notes.id, spec).await.unwrap();
+    world.calm.create_subscription(users.id, spec).await.unwrap();
     for id in 1..=3 {
         for _ in 0..2 {
-            let url = format!("http://a.example/notes/{id}");
-            flare.put_json(&url, r#"{"rev":1}"#).await.unwrap();
+            world.put(id, 1).await;
         }
     }
-    assert!(flare.put_json("http://a.example/notes/1", "[]").await.is_err());
-    flare.settled(Duration::from_secs(20)).await.unwrap();
+    assert!(world.flare.put_json(&url(1), "[]").await.is_err());
+    world.settled().await;
 
     let counted: BTreeMap<String, DebugValue> = snapshots
         .snapshot()
@@ -73,12 +65,12 @@ async fn records_that_cannot_be_read_are_counted_by_their_kind() {
     let snapshots = recorder.snapshotter();
     let _counted = metrics::set_default_local_recorder(&recorder);
 
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let users = world.users().await;
     let (spoilt, _well) = (world.subscribe(&users, "a").await, world.subscribe(&users, "b").await);
     let detail = "spec is not understood".to_owned();
     let why = Some(WhyUnreadable::Damaged { detail });
-    world.memory.repository().spoil(RecordName::Subscription(spoilt.id), why);
+    world.stores.repository().spoil(RecordName::Subscription(spoilt.id), why);
     world.start();
     world.put(0, 1).await;
     world.pass(world.settings.sample_every * 3).await;

@@ -9,11 +9,11 @@ use flare_core::port::{Clock, Lease, Write};
 use flare_core::{Backend, ErrorKind, Flare};
 use flare_testkit::{FarRepository, FaultPlan, FaultyLease};
 
-use crate::support::{World, few_slots};
+use crate::support::{few_slots, in_memory};
 
 #[tokio::test]
 async fn a_first_node_works_without_waiting_for_anybody() {
-    let mut world = World::leased(few_slots(), ClusterSettings::default());
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
     let resource = world.users().await;
     world.subscribe(&resource, "a").await;
     world.put(1, 1).await;
@@ -27,9 +27,9 @@ async fn a_first_node_works_without_waiting_for_anybody() {
 #[tokio::test]
 async fn what_died_in_this_process_is_replaced_at_once_and_what_died_elsewhere_after_its_lease() {
     for (elsewhere, least, most) in [(false, 0, 1), (true, 10, 20)] {
-        let mut world = World::leased(few_slots(), ClusterSettings::default());
+        let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
         if elsewhere {
-            let lease = FaultyLease::new(world.memory.lease(), FaultPlan::seeded(1));
+            let lease = FaultyLease::new(world.stores.lease(), FaultPlan::seeded(1));
             world.backend.lease = Some(Arc::new(lease));
         }
         let resource = world.users().await;
@@ -51,10 +51,10 @@ async fn what_died_in_this_process_is_replaced_at_once_and_what_died_elsewhere_a
 
 #[tokio::test]
 async fn a_runtime_of_before_is_waited_for_and_starts_no_more_beside_a_cluster() {
-    let mut world = World::leased(few_slots(), ClusterSettings::default());
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
     let resource = world.users().await;
     world.subscribe(&resource, "a").await;
-    let lease = world.memory.lease();
+    let lease = world.stores.lease();
     let held = lease.grant(Duration::from_secs(60)).await.unwrap();
     lease.write(Write::new("flare/owner", "").lease(held.id)).await.unwrap();
     world.start();
@@ -72,20 +72,9 @@ async fn a_runtime_of_before_is_waited_for_and_starts_no_more_beside_a_cluster()
 
 #[tokio::test]
 async fn who_stands_by_works_only_while_nobody_else_is_there() {
-    let node = |memory: &MemoryBackend, world: &World, name: &str, weight| {
-        let mut cluster = ClusterSettings::default();
-        (cluster.name, cluster.weight) = (name.to_owned(), weight);
-        Flare::builder(memory.clone())
-            .delivery(Arc::new(world.delivery.clone()))
-            .clock(Arc::new(world.clock.clone()))
-            .settings(few_slots())
-            .cluster(cluster)
-            .build()
-            .unwrap()
-    };
-    let world = World::new(few_slots());
-    let (standby, runtime) = node(&world.memory, &world, "standby", 0);
-    let standing_by = tokio::spawn(runtime.run(std::future::pending::<()>()));
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
+    (world.cluster.name, world.cluster.weight) = ("standby".to_owned(), 0);
+    let standby = world.start();
     let slots = async |name: &str| {
         let view = standby.cluster().await.unwrap();
         let named = |node: &&flare_core::cluster::NodeView| {
@@ -94,13 +83,12 @@ async fn who_stands_by_works_only_while_nobody_else_is_there() {
         view.nodes.iter().find(named).map(|node| node.slots)
     };
     world.until("it works alone", async || slots("standby").await == Some(2)).await;
-    let (_, runtime) = node(&world.memory, &world, "worker", 100);
-    let working = tokio::spawn(runtime.run(std::future::pending::<()>()));
+    (world.cluster.name, world.cluster.weight) = ("worker".to_owned(), 100);
+    world.start();
     world.until("the other has all", async || slots("worker").await == Some(2)).await;
     assert_eq!(slots("standby").await, Some(0));
-    working.abort();
+    world.crash().await;
     world.until("it works again", async || slots("standby").await == Some(2)).await;
-    standing_by.abort();
 }
 
 #[test]

@@ -9,85 +9,52 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_core::model::{JobKind, LaneId, Placement, SubscriptionId};
 use flare_core::pipeline::Settings;
-use flare_core::port::{
-    Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
-    Settlement, Unsettled,
-};
+use flare_core::port::{Incoming, Queue, QueueName, Receive};
 use flare_core::{Error, ErrorKind, Result, Retry};
+use flare_testkit::intercept::{self, Call, Hooks, QueueHooks};
 use futures::TryStreamExt;
 
-use crate::support::{World, few_slots, hook};
+use crate::support::{Stored as _, World, few_slots, hook, in_memory};
 
-/// A queue that may refuse to make queues for a while, and whose listeners may not notice that one
-/// is gone.
-#[derive(Debug)]
+/// May refuse to make queues of lanes for a while, and not have listeners notice that one is gone.
+#[derive(Debug, Default)]
 struct Picky {
-    inner: Arc<dyn Queue>,
     numb: AtomicBool,
     refuses: AtomicBool,
     refused: AtomicU32,
     created: Mutex<Vec<QueueName>>,
 }
 
-#[async_trait]
-impl Queue for Picky {
-    fn facts(&self) -> QueueFacts {
-        self.inner.facts()
-    }
-
-    async fn create(&self, queue: &QueueName) -> Result<()> {
-        if matches!(queue, QueueName::Lane(_)) {
-            if self.refuses.load(Ordering::Relaxed) {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-                let error = Error::new(ErrorKind::Busy, "create");
-                return Err(error.with_retry(Retry::After(Duration::from_secs(60))));
-            }
-            self.created.lock().unwrap().push(queue.clone());
+impl Hooks for Picky {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        let ("create", Some(queue @ QueueName::Lane(_))) = (call.name, call.queue) else {
+            return Ok(());
+        };
+        if self.refuses.load(Ordering::Relaxed) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let error = Error::new(ErrorKind::Busy, "create");
+            return Err(error.with_retry(Retry::After(Duration::from_secs(60))));
         }
-        self.inner.create(queue).await
+        self.created.lock().unwrap().push(queue.clone());
+        Ok(())
     }
+}
 
-    async fn delete(&self, queue: &QueueName) -> Result<()> {
-        self.inner.delete(queue).await
-    }
-
-    fn list(&self) -> Scan<'_, QueueName> {
-        self.inner.list()
-    }
-
-    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
-        self.inner.depth(queue).await
-    }
-
-    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
-        self.inner.send(queue, messages).await
-    }
-
-    async fn receive(&self, queue: &QueueName, request: Receive) -> Result<Vec<Incoming>> {
-        match self.inner.receive(queue, request).await {
+#[async_trait]
+impl QueueHooks for Picky {
+    async fn receive(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        request: Receive,
+    ) -> Result<Vec<Incoming>> {
+        match inner.receive(queue, request).await {
             Err(error) if self.numb.load(Ordering::Relaxed) => {
                 assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
                 std::future::pending().await
             }
             received => received,
         }
-    }
-
-    async fn extend(
-        &self,
-        queue: &QueueName,
-        receipts: Vec<&Receipt>,
-        visibility: Duration,
-    ) -> Vec<Result<()>> {
-        self.inner.extend(queue, receipts, visibility).await
-    }
-
-    async fn settle(
-        &self,
-        queue: &QueueName,
-        settlements: Vec<(Receipt, Settlement)>,
-    ) -> Vec<Result<(), Unsettled>> {
-        self.inner.settle(queue, settlements).await
     }
 }
 
@@ -98,19 +65,13 @@ fn isolated() -> Settings {
 }
 
 fn picky(world: &mut World) -> Arc<Picky> {
-    let queue = Arc::new(Picky {
-        inner: world.memory.queue(),
-        numb: AtomicBool::new(false),
-        refuses: AtomicBool::new(false),
-        refused: AtomicU32::new(0),
-        created: Mutex::default(),
-    });
-    world.backend.queue = Some(Arc::clone(&queue) as Arc<dyn Queue>);
-    queue
+    let queue = intercept::queue(world.stores.queue(), Picky::default());
+    world.backend.queue = Some(Arc::new(queue.clone()));
+    queue.hooks
 }
 
 async fn queues(world: &World) -> BTreeSet<QueueName> {
-    world.memory.queue().list().try_collect().await.unwrap()
+    world.stores.queue().list().try_collect().await.unwrap()
 }
 
 /// The shards of a subscription that have a queue.
@@ -131,7 +92,7 @@ async fn no_jobs(world: &World) {
 
 #[tokio::test]
 async fn queues_follow_the_lanes_of_a_subscription_from_its_creation_to_its_removal() {
-    let mut world = World::new(isolated());
+    let mut world = in_memory(isolated());
     let resource = world.users().await;
     let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
     // Paused before anything runs: no lane makes its queue by using it.
@@ -163,7 +124,7 @@ async fn queues_follow_the_lanes_of_a_subscription_from_its_creation_to_its_remo
 
 #[tokio::test]
 async fn queues_follow_another_number_of_lanes_of_a_subscription_that_runs() {
-    let mut world = World::new(isolated());
+    let mut world = in_memory(isolated());
     let resource = world.users().await;
     let spec = |lanes| hook("a").concurrency(8).lanes(lanes);
     let created = world.calm.create_subscription(resource.id, spec(3)).await.unwrap();
@@ -181,7 +142,7 @@ async fn queues_follow_another_number_of_lanes_of_a_subscription_that_runs() {
 
 #[tokio::test]
 async fn a_queue_that_cannot_be_made_yet_is_tried_when_it_can() {
-    let mut world = World::new(isolated());
+    let mut world = in_memory(isolated());
     let queue = picky(&mut world);
     queue.refuses.store(true, Ordering::Relaxed);
     let resource = world.users().await;
@@ -199,7 +160,7 @@ async fn a_queue_that_cannot_be_made_yet_is_tried_when_it_can() {
 
 #[tokio::test]
 async fn whoever_dies_half_way_leaves_the_job_to_another() {
-    let mut world = World::new(isolated());
+    let mut world = in_memory(isolated());
     let resource = world.users().await;
     let spec = hook("a").concurrency(64).lanes(40);
     let created = world.calm.create_subscription(resource.id, spec).await.unwrap();
@@ -218,7 +179,7 @@ async fn whoever_dies_half_way_leaves_the_job_to_another() {
 
 #[tokio::test]
 async fn lanes_that_share_their_queues_have_none_of_their_own() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let resource = world.users().await;
     world.start();
     let created = world.subscribe(&resource, "a").await;
@@ -230,7 +191,7 @@ async fn lanes_that_share_their_queues_have_none_of_their_own() {
 
 #[tokio::test]
 async fn queues_that_vanish_unnoticed_are_made_again_by_the_sweep() {
-    let mut world = World::new(isolated());
+    let mut world = in_memory(isolated());
     let queue = picky(&mut world);
     let resource = world.users().await;
     world.start();
@@ -241,7 +202,7 @@ async fn queues_that_vanish_unnoticed_are_made_again_by_the_sweep() {
     assert_eq!(before.len(), 5, "two stages, two slots, a lane: {before:?}");
     queue.numb.store(true, Ordering::Relaxed);
     for name in &before {
-        world.memory.queue().delete(name).await.unwrap();
+        world.stores.queue().delete(name).await.unwrap();
     }
     world.pass(Duration::from_secs(10)).await;
     assert!(queues(&world).await.is_empty(), "nobody has noticed");

@@ -2,10 +2,10 @@
 //! counted from the put to the stored outcome, on stores that answer at once and on slow ones.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::support::{World, few_slots, url};
+use crate::support::{World, few_slots, in_memory, url};
 use flare_core::model::{DocumentChange, NewResource};
 use flare_core::pipeline::Settings;
 use flare_core::port::Clock;
@@ -28,13 +28,12 @@ fn without_rounds() -> Settings {
 
 /// A world whose repository is counted, each of its calls taking `slow`.
 fn counted(slow: Duration, max_batch: usize) -> (World, CountingRepository) {
-    let counting = OnceLock::new();
-    let world = World::behind(without_rounds(), |repository, clock| {
-        let clock = Arc::new(clock.clone());
+    let mut counting = None;
+    let world = in_memory(without_rounds()).behind(|repository, clock| {
         let counted = CountingRepository::new(repository).slowed(slow, clock).taking(max_batch);
-        Arc::new(counting.get_or_init(|| counted).clone())
+        counting.insert(counted).clone()
     });
-    (world, counting.into_inner().unwrap())
+    (world, counting.unwrap())
 }
 
 async fn subscribe(world: &World, subscriptions: u64) {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::support::{World, few_slots, hook};
+use crate::support::{World, few_slots, hook, in_memory, url};
 use flare_core::ErrorKind;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
-    LaneId, LaneState, SubscriptionId, SubscriptionReport, SubscriptionStatus,
+    LaneId, LaneState, SubscriptionId, SubscriptionReport, SubscriptionSpec, SubscriptionStatus,
 };
 use flare_core::port::{
     Clock, DeliveryOutcome, DocumentStore, QueueName, RowStore, SubscriptionStore,
@@ -22,7 +22,7 @@ async fn status(world: &World, id: SubscriptionId) -> SubscriptionReport {
 
 #[tokio::test]
 async fn lag_spreading_and_dead_letters_are_counted() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let resource = world.users().await;
     let retry = RetryPolicy::builder().num_retries(9).min_delay_target(60).max_delay_target(60);
     let spec = hook("a").retry(retry.build().unwrap());
@@ -68,7 +68,7 @@ async fn lag_spreading_and_dead_letters_are_counted() {
 
 #[tokio::test]
 async fn changes_of_another_resource_are_not_spreading_here() {
-    let world = World::new(few_slots());
+    let world = in_memory(few_slots());
     let users = world.users().await;
     let subscription = world.subscribe(&users, "a").await;
     let notes = flare_core::model::NewResource::new("http://api.example/notes/{id}");
@@ -79,7 +79,7 @@ async fn changes_of_another_resource_are_not_spreading_here() {
     }
     world.put(1, 1).await;
     assert_eq!(status(&world, subscription.id).await.spreading, 1);
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     assert_eq!(store.count_undispatched(Some(notes.id)).await.unwrap(), 50);
     assert_eq!(store.count_undispatched(None).await.unwrap(), 51);
     // Removed as well as spread, they are not counted any more.
@@ -89,11 +89,11 @@ async fn changes_of_another_resource_are_not_spreading_here() {
 
 #[tokio::test]
 async fn what_lanes_remember_is_reported() {
-    let world = World::new(few_slots());
+    let world = in_memory(few_slots());
     let resource = world.users().await;
     let spec = hook("a").lanes(2);
     let subscription = world.flare.create_subscription(resource.id, spec).await.unwrap();
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     let epoch = store.next_epoch().await.unwrap().epoch;
     let now = world.clock.now();
     let mut states = [0, 1].map(|shard| LaneState::new(LaneId::new(subscription.id, shard)));
@@ -117,13 +117,13 @@ async fn what_lanes_remember_is_reported() {
 
 #[tokio::test]
 async fn a_paused_subscription_says_why_and_plans_nothing() {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let resource = world.users().await;
     let subscription = world.subscribe(&resource, "a").await;
     let mut suspended = subscription.clone();
     suspended.status = SubscriptionStatus::Suspended;
     suspended.reason = Some("answered 410".to_owned());
-    let store = world.memory.repository();
+    let store = world.stores.repository();
     store.replace_subscription(subscription.generation, suspended).await.unwrap();
     world.start();
     world.put(1, 1).await;
@@ -137,7 +137,7 @@ async fn a_paused_subscription_says_why_and_plans_nothing() {
 
 #[tokio::test]
 async fn a_subscription_that_is_not_there_has_no_status() {
-    let world = World::new(few_slots());
+    let world = in_memory(few_slots());
     let resource = world.users().await;
     let gone = world.subscribe(&resource, "a").await;
     world.flare.delete_subscription(gone.id).await.unwrap();
@@ -146,4 +146,50 @@ async fn a_subscription_that_is_not_there_has_no_status() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(&id.to_string()), "{error}");
     }
+}
+
+#[tokio::test]
+async fn who_has_which_version_and_what_the_rest_waits_for() {
+    use flare_core::model::WaitsFor;
+    use flare_core::model::subscription::Mode;
+    use flare_core::port::Page;
+
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let has = world.subscribe(&resource, "has").await;
+    world.put(1, 1).await;
+    world.settled().await;
+    let paused = world.subscribe(&resource, "paused").await;
+    world.flare.pause(paused.id).await.unwrap();
+    let passive = hook("passive").mode(Mode::Passive);
+    let passive = world.calm.create_subscription(resource.id, passive).await.unwrap();
+    let fails = SubscriptionSpec::post("http://fails.example/{id}");
+    let fails = world.calm.create_subscription(resource.id, fails).await.unwrap();
+    world.delivery.answer("http://fails.example/1", DeliveryOutcome::answered(404));
+    world.put(1, 2).await;
+    world.pass(Duration::from_secs(4)).await;
+
+    let all = world.flare.deliveries(&url(1), Page::new(100, 0)).await.unwrap();
+    let waits: Vec<_> = all.items.iter().map(|it| (it.subscription, it.waits_for)).collect();
+    let expected = [
+        (has.id, None),
+        (paused.id, Some(WaitsFor::Resume)),
+        (passive.id, Some(WaitsFor::Demand)),
+        (fails.id, Some(WaitsFor::Retry)),
+    ];
+    assert_eq!((waits.as_slice(), all.total), (&expected[..], 4));
+    let failed = &all.items[3];
+    assert_eq!((failed.attempts, failed.last_error.as_deref()), (1, Some("answered 404")));
+    assert!(failed.next_attempt_at.unwrap() > world.clock.now());
+    assert_eq!(all.items[0].settled.map(|it| it.revision().get()), Some(2));
+
+    let one = world.flare.deliveries(&url(1), Page::new(1, 2)).await.unwrap();
+    assert_eq!((one.items.len(), one.items[0].subscription, one.total), (1, passive.id, 4));
+    let none = world.flare.deliveries(&url(9), Page::new(1, 0)).await.unwrap();
+    assert_eq!((none.items.len(), none.total), (0, 0), "never put");
+    let unknown = world.flare.deliveries("http://nobody.example/1", Page::new(1, 0)).await;
+    assert_eq!(unknown.unwrap_err().kind(), flare_core::ErrorKind::NotFound);
+    let wrong = world.flare.deliveries("nonsense", Page::new(1, 0)).await.unwrap_err();
+    assert_eq!(wrong.field(), Some("url"));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{World, few_slots};
+use crate::support::{few_slots, in_memory};
 use flare_core::cluster::ClusterSettings;
 use flare_core::port::Clock;
 
@@ -19,7 +19,7 @@ async fn turns(count: u32) {
 async fn nothing_is_sent_after_a_suspension_that_outlasted_the_lease() {
     let mut begun = 0;
     for step in 0..WAY {
-        let mut world = World::leased(few_slots(), ClusterSettings::default());
+        let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
         let resource = world.users().await;
         world.subscribe(&resource, "a").await;
         world.start();
@@ -40,7 +40,7 @@ async fn nothing_is_sent_after_a_suspension_that_outlasted_the_lease() {
 
 #[tokio::test]
 async fn a_node_that_wakes_goes_on_under_a_new_lease() {
-    let mut world = World::leased(few_slots(), ClusterSettings::default());
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
     let resource = world.users().await;
     world.subscribe(&resource, "a").await;
     world.start();

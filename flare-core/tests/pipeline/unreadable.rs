@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::support::{World, few_slots, url};
+use crate::support::{Stored as _, World, few_slots, in_memory, url};
 use bytes::Bytes;
 use flare_core::model::{
     DocumentKey, DocumentUrl, LaneId, NewResource, RECORD_FORMAT, RecordKind, RecordName, Resource,
@@ -35,7 +35,7 @@ struct Scene {
 
 /// Three clients of users and one of notes, all of whom have document 0; nobody runs.
 async fn scene() -> Scene {
-    let mut world = World::new(few_slots());
+    let mut world = in_memory(few_slots());
     let users = world.users().await;
     let notes = NewResource::new("http://api.example/notes/{id}").change_field("rev");
     let other = world.calm.create_resource(notes).await.unwrap();
@@ -53,7 +53,7 @@ async fn scene() -> Scene {
 
 impl Scene {
     fn spoil(&self, record: RecordName, why: &Option<WhyUnreadable>) {
-        self.world.memory.repository().spoil(record, why.clone());
+        self.world.stores.repository().spoil(record, why.clone());
     }
 
     /// Whoever was told of a document, by the names of the clients.
@@ -125,7 +125,7 @@ async fn a_subscription() {
         assert_eq!(again.kind(), ErrorKind::NotFound);
         let listed = flare.subscriptions(scene.users.id, Page::new(10, 0)).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2));
-        let store = scene.world.memory.repository();
+        let store = scene.world.stores.repository();
         let removed = async || store.subscription(id).await.is_ok_and(|it| it.is_none());
         scene.world.until("it is removed", removed).await;
         assert_eq!(store.count_pending(None).await.unwrap().count, 0, "with its rows");
@@ -270,7 +270,7 @@ async fn a_lane() {
     for why in ways() {
         let mut scene = scene().await;
         let lane = LaneId::new(scene.subscriptions[0].id, 0);
-        let store = scene.world.memory.repository();
+        let store = scene.world.stores.repository();
         assert_eq!(store.lanes(lane.subscription).await.unwrap().items.len(), 1);
         scene.spoil(RecordName::Lane(lane), &why);
         scene.world.start();
@@ -296,7 +296,7 @@ async fn a_job() {
         scene.world.start();
         scene.world.put(1, 1).await;
         scene.goes_on().await;
-        let store = scene.world.memory.repository();
+        let store = scene.world.stores.repository();
         let removed = async |id| store.subscription(id).await.unwrap().is_none();
         scene.world.until("it is removed", async || removed(second).await).await;
         // A sweep asks for it again, and a damaged one is in nobody's way.

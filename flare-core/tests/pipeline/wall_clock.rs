@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_core::cluster::ClusterSettings;
 use flare_core::model::Timestamp;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::port::{Clock, DeliveryOutcome, RowStore};
-use flare_core::{Flare, Runtime};
 use flare_testkit::ManualClock;
 
-use crate::support::{World, few_slots, hook};
+use crate::support::{few_slots, hook, in_memory};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: i64 = 3_600;
@@ -55,23 +55,11 @@ impl Clock for SetClock {
     }
 }
 
-/// A world whose runtime is on a machine with that clock.
-fn on(world: &World, clock: &SetClock) -> (Flare, Runtime) {
-    Flare::builder(world.memory.clone())
-        .delivery(Arc::new(world.delivery.clone()))
-        .clock(Arc::new(clock.clone()))
-        .settings(few_slots())
-        .seed(7)
-        .build()
-        .unwrap()
-}
-
 /// When requests were made, in seconds since the first.
 async fn told(first: i64, then: i64) -> Vec<u64> {
-    let world = World::new(few_slots());
+    let mut world = in_memory(few_slots()).leased(ClusterSettings::default());
     let clock = SetClock::new(&world.clock, first);
-    let (flare, runtime) = on(&world, &clock);
-    let running = tokio::spawn(runtime.run(std::future::pending::<()>()));
+    let flare = world.start_as(world.builder().clock(Arc::new(clock.clone())));
     let resource = world.users().await;
     let retry = RetryPolicy::builder().num_retries(20).min_delay_target(20).max_delay_target(20);
     let patient = hook("failing").retry(retry.build().unwrap());
@@ -88,8 +76,7 @@ async fn told(first: i64, then: i64) -> Vec<u64> {
     world.pass(90 * SECOND).await;
     world.delivery.answer("http://failing.example/1", DeliveryOutcome::answered(200));
     world.pass(60 * SECOND).await;
-    assert_eq!(world.memory.repository().count_pending(None).await.unwrap().count, 0);
-    running.abort();
+    assert_eq!(world.stores.repository().count_pending(None).await.unwrap().count, 0);
     let requests = world.delivery.requests();
     requests.iter().map(|request| (request.at - began).as_secs()).collect()
 }

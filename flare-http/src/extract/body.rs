@@ -7,13 +7,12 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
 
 use super::bodies::BodyRoom;
 use crate::layer::Reading;
 use crate::options::State;
 use crate::problem::{Problem, RETRY_LATER};
-use crate::wire::object::Object;
+use crate::wire::json::read as read_json;
 use crate::wire::operation::Nothing;
 
 /// A body that says it is JSON; whether it is, the reader finds out. Its room is to be kept until the
@@ -56,27 +55,9 @@ impl Operation {
     pub(crate) fn empty(self) -> Result<(), Problem> {
         match self.0 {
             None => Ok(()),
-            Some(bytes) => parse::<Nothing>(&bytes).map(|Nothing {}| ()),
+            Some(bytes) => Ok(read_json::<Nothing>(&bytes).map(|Nothing {}| ())?),
         }
     }
-}
-
-/// Reads JSON into a DTO; a refusal names the field's path.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let refuse = |field: Option<String>, error: serde_json::Error| {
-        let problem = Problem::new(StatusCode::BAD_REQUEST).detail(error.to_string());
-        match field {
-            Some(field) => problem.field(field),
-            None => problem,
-        }
-    };
-    let Object(value) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        refuse(Some(path).filter(|path| path != "."), error.into_inner())
-    })?;
-    json.end().map_err(|error| refuse(None, error))?;
-    Ok(value)
 }
 
 async fn read(request: Request, state: &State) -> Result<(Bytes, BodyRoom), Problem> {

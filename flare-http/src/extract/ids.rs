@@ -6,8 +6,13 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use flare_core::model::{NodeId, ResourceId, SubscriptionId};
+use serde::de::DeserializeOwned;
+use serde::de::value::{self, MapDeserializer};
 
 use crate::problem::Problem;
+use crate::wire::cluster::NodePath;
+use crate::wire::resource::ResourcePath;
+use crate::wire::subscription::SubscriptionPath;
 
 /// The `{rid}` of a path.
 pub(crate) struct ResourceOnly(pub(crate) ResourceId);
@@ -19,8 +24,8 @@ impl<S: Send + Sync> FromRequestParts<S> for ResourceOnly {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let named = parameters(parts, state).await?;
-        Ok(Self(id(&named, "rid", "resource")?))
+        let path: ResourcePath = parameters(parts, state).await?;
+        Ok(Self(id(&path.rid, "resource")?))
     }
 }
 
@@ -31,8 +36,8 @@ impl<S: Send + Sync> FromRequestParts<S> for NodeOnly {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let named = parameters(parts, state).await?;
-        Ok(Self(id(&named, "id", "node")?))
+        let path: NodePath = parameters(parts, state).await?;
+        Ok(Self(id(&path.id, "node")?))
     }
 }
 
@@ -40,22 +45,24 @@ impl<S: Send + Sync> FromRequestParts<S> for Ids {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let named = parameters(parts, state).await?;
-        Ok(Self(id(&named, "rid", "resource")?, id(&named, "id", "subscription")?))
+        let path: SubscriptionPath = parameters(parts, state).await?;
+        Ok(Self(id(&path.rid, "resource")?, id(&path.id, "subscription")?))
     }
 }
 
-/// A host may mount us below parameters of its own, so they are taken by name.
-async fn parameters<S: Send + Sync>(
+/// A host may mount us below parameters of its own, even of the same names: ours come last.
+async fn parameters<S: Send + Sync, P: DeserializeOwned>(
     parts: &mut Parts,
     state: &S,
-) -> Result<HashMap<String, String>, Problem> {
-    let named = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+) -> Result<P, Problem> {
     // Bytes that are not text are nobody's id either.
-    named.map(|Path(named)| named).map_err(|_| Problem::not_found("there is nothing of that id"))
+    let unknown = || Problem::not_found("there is nothing of that id");
+    let named = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+    let Path(named) = named.map_err(|_| unknown())?;
+    let named = MapDeserializer::<_, value::Error>::new(named.into_iter());
+    P::deserialize(named).map_err(|_| unknown())
 }
 
-fn id<T: FromStr>(named: &HashMap<String, String>, name: &str, what: &str) -> Result<T, Problem> {
-    let text = named.get(name).map(String::as_str).unwrap_or_default();
+fn id<T: FromStr>(text: &str, what: &str) -> Result<T, Problem> {
     text.parse().map_err(|_| Problem::not_found(format!("there is no {what} {text}")))
 }

@@ -8,7 +8,7 @@ mod ids;
 mod page;
 
 pub(crate) use bodies::Bodies;
-pub(crate) use body::{JsonBody, Operation, parse};
+pub(crate) use body::{JsonBody, Operation};
 pub(crate) use etag::{IfMatch, etag};
 pub(crate) use ids::{Ids, NodeOnly, ResourceOnly};
 pub(crate) use page::{MAX_LIMIT, NoQuery, Paging};

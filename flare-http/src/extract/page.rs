@@ -1,11 +1,15 @@
 //! Takes the query of a request; gives the page it asks for. A parameter nobody knows is refused.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use flare_core::port::Page;
 
 use crate::options::State;
 use crate::problem::Problem;
+use crate::wire::page::PageQuery;
 
 /// The longest page.
 pub(crate) const MAX_LIMIT: u32 = 1_000;
@@ -36,22 +40,24 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 }
 
 fn read(query: &str, default_limit: u32) -> Result<Page, Problem> {
-    let (mut limit, mut offset) = (None, None);
+    let mut given = PageQuery::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let twice = match &*name {
-            "limit" => limit.replace(number(&name, &value, 1, u64::from(MAX_LIMIT))?).is_some(),
-            "offset" => offset.replace(number(&name, &value, 0, i64::MAX as u64)?).is_some(),
+            "limit" => given.limit.replace(number(&name, &value, 1, MAX_LIMIT)?).is_some(),
+            "offset" => given.offset.replace(number(&name, &value, 0, i64::MAX as u64)?).is_some(),
             _ => return Err(Problem::invalid(name, "is unknown: there are limit and offset")),
         };
         if twice {
             return Err(Problem::invalid(name, "is given twice"));
         }
     }
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(default_limit);
-    Ok(Page::new(limit, offset.unwrap_or(0)))
+    Ok(Page::new(given.limit.unwrap_or(default_limit), given.offset.unwrap_or(0)))
 }
 
-fn number(name: &str, text: &str, low: u64, high: u64) -> Result<u64, Problem> {
+fn number<T>(name: &str, text: &str, low: T, high: T) -> Result<T, Problem>
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|number| digits && (low..=high).contains(number));
     let refusal = || Problem::invalid(name, format!("must be an integer from {low} to {high}"));

@@ -17,7 +17,7 @@ use crate::wire::document::{DocumentPath, DocumentView};
 const CHANGE: HeaderName = HeaderName::from_static("flare-change");
 const REVISION: HeaderName = HeaderName::from_static("flare-revision");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const PREFIX: &str = "/documents/";
+const BELOW: &str = "/documents/";
 /// How long to stay away from a node that takes no documents: another one does at once.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
@@ -25,7 +25,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 #[utoipa::path(get, operation_id = "readDocument", path = "/documents/{url}", tag = "documents", params(DocumentPath),
     responses((status = 200, description = "There it is", body = DocumentView<'_>)))]
 pub(crate) async fn read(Shared(state): Shared<State>, uri: Uri) -> Answer {
-    let document = state.flare().document(&document_url(&uri)?).await?;
+    let document = state.flare().document(&document_url(&uri, BELOW)?).await?;
     let resource = state.flare().resource(document.key.resource).await?;
     json(StatusCode::OK, &DocumentView::new(&document, &resource)?)
 }
@@ -44,7 +44,7 @@ pub(crate) async fn put(
     headers: HeaderMap,
     JsonBody(body, _room): JsonBody,
 ) -> Answer {
-    let url = document_url(&uri)?;
+    let url = document_url(&uri, BELOW)?;
     ingests(&state)?;
     accepted(state.flare().put_traced(&url, body, trace(&headers)).await?)
 }
@@ -58,7 +58,7 @@ pub(crate) async fn put(
     responses((status = 202, description = "Deleted, or already known: Flare-Change tells",
         headers(("Flare-Change" = String, description = "deleted, unchanged or stale")))))]
 pub(crate) async fn delete(Shared(state): Shared<State>, uri: Uri, headers: HeaderMap) -> Answer {
-    let url = document_url(&uri)?;
+    let url = document_url(&uri, BELOW)?;
     let revision = headers.get(REVISION).map(|value| value.to_str()).transpose();
     let revision = revision
         .map_err(|_| Problem::invalid("Flare-Revision", "must be a revision as Flare shows it"))?;
@@ -86,8 +86,8 @@ fn trace(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// The rest of the path: as it is if it is a URL already, else percent-decoded once.
-fn document_url(uri: &Uri) -> Result<String, Problem> {
-    let rest = uri.path().strip_prefix(PREFIX).unwrap_or_default();
+pub(super) fn document_url(uri: &Uri, below: &str) -> Result<String, Problem> {
+    let rest = uri.path().strip_prefix(below).unwrap_or_default();
     let starts = |scheme: &str| {
         rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
@@ -130,7 +130,7 @@ mod tests {
             ("/documents/%zz", None),
             ("/documents/%+1", None),
         ] {
-            let found = document_url(&path.parse().unwrap());
+            let found = document_url(&path.parse().unwrap(), BELOW);
             assert_eq!(found.ok().as_deref(), url, "{path}");
         }
     }

@@ -2,11 +2,14 @@
 //! no rules of its own.
 
 mod answer;
+pub(crate) mod backfill;
 pub(crate) mod cluster;
+pub(crate) mod deliveries;
 pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod node;
 pub(crate) mod operations;
+pub(crate) mod passive;
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
 
@@ -55,6 +58,12 @@ where
         .route(&below("retry"), post(operations::retry))
         .route(&below("replay"), post(operations::replay))
         .route(&below("dead-letters"), get(operations::dead_letters))
+        .route(&below("backfill"), post(backfill::backfill).delete(backfill::cancel_backfill))
+        .route(&below("resync"), post(backfill::resync).delete(backfill::cancel_resync))
+        .route(&below("demand"), post(passive::demand))
+        .route(&below("pull"), post(passive::pull))
+        .route(&below("settle"), post(passive::settle))
+        .route("/deliveries/{*url}", get(deliveries::list))
         .route(
             "/documents/{*url}",
             get(documents::read).put(documents::put).delete(documents::delete),

@@ -5,17 +5,19 @@ use axum::http::StatusCode;
 
 use super::answer::{Answer, json};
 use super::subscriptions::{find, look, shown};
-use crate::extract::{Ids, NoQuery, Operation, Paging, parse};
+use crate::extract::{Ids, NoQuery, Operation, Paging};
 use crate::options::State;
 use crate::wire::dead_letter::{DeadLetterList, ReplayInput, Replayed};
+use crate::wire::json::read;
 use crate::wire::operation::Nothing;
 use crate::wire::page::PageQuery;
-use crate::wire::subscription::{ReportShape, SubscriptionPath, SubscriptionShape};
+use crate::wire::report::ReportView;
+use crate::wire::subscription::{SubscriptionPath, SubscriptionView};
 
 /// How a subscription is doing: how far behind its client is, and what became of the attempts.
 #[utoipa::path(get, operation_id = "readSubscriptionStatus", path = "/resources/{rid}/subscriptions/{id}/status", tag = "operations",
     params(SubscriptionPath),
-    responses((status = 200, description = "How it is doing", body = ReportShape)))]
+    responses((status = 200, description = "How it is doing", body = ReportView)))]
 pub(crate) async fn status(
     Shared(state): Shared<State>,
     Ids(resource, id): Ids,
@@ -23,13 +25,14 @@ pub(crate) async fn status(
 ) -> Answer {
     // One that cannot be read has a status all the same.
     _ = look(&state, resource, id).await?;
-    json(StatusCode::OK, &state.flare().subscription_status(id).await?)
+    let report = state.flare().subscription_status(id).await?;
+    json(StatusCode::OK, &ReportView::from(report))
 }
 
 /// Holds the changes of a subscription until it is resumed.
 #[utoipa::path(post, operation_id = "pauseSubscription", path = "/resources/{rid}/subscriptions/{id}/pause", tag = "operations",
     params(SubscriptionPath), request_body = Nothing,
-    responses((status = 200, description = "It is paused", body = SubscriptionShape, headers(
+    responses((status = 200, description = "It is paused", body = SubscriptionView, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn pause(
     Shared(state): Shared<State>,
@@ -45,7 +48,7 @@ pub(crate) async fn pause(
 /// Ends a pause or suspension: what was held is due at once.
 #[utoipa::path(post, operation_id = "resumeSubscription", path = "/resources/{rid}/subscriptions/{id}/resume", tag = "operations",
     params(SubscriptionPath), request_body = Nothing,
-    responses((status = 200, description = "It is active", body = SubscriptionShape, headers(
+    responses((status = 200, description = "It is active", body = SubscriptionView, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn resume(
     Shared(state): Shared<State>,
@@ -62,7 +65,7 @@ pub(crate) async fn resume(
 #[utoipa::path(post, operation_id = "retrySubscription", path = "/resources/{rid}/subscriptions/{id}/retry", tag = "operations",
     params(SubscriptionPath), request_body = Nothing,
     responses(
-        (status = 200, description = "It is tried now", body = SubscriptionShape, headers(
+        (status = 200, description = "It is tried now", body = SubscriptionView, headers(
             ("ETag" = String, description = "Its generation"))),
         (status = 409, description = "It is paused or suspended"),
     ))]
@@ -87,7 +90,7 @@ pub(crate) async fn replay(
     _: NoQuery,
     Operation(body): Operation,
 ) -> Answer {
-    let input = body.map(|body| parse::<ReplayInput>(&body)).transpose()?.unwrap_or_default();
+    let input = body.map(|body| read::<ReplayInput>(&body)).transpose()?.unwrap_or_default();
     find(&state, resource, id).await?;
     let replayed = match input.ids()? {
         Some(ids) => state.flare().replay(id, ids).await?,

@@ -6,7 +6,8 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 
 use super::answer::{Answer, json};
-use crate::extract::{JsonBody, NoQuery, Paging, ResourceOnly, parse};
+use crate::extract::{JsonBody, NoQuery, Paging, ResourceOnly};
+use crate::from_json::resource_from_json;
 use crate::options::State;
 use crate::wire::page::PageQuery;
 use crate::wire::resource::{ResourceInput, ResourceList, ResourcePath, ResourceView};
@@ -33,7 +34,7 @@ pub(crate) async fn create(
     _: NoQuery,
     JsonBody(body, _room): JsonBody,
 ) -> Answer {
-    let new = parse::<ResourceInput>(&body)?.read()?;
+    let new = resource_from_json(&body)?;
     let resource = state.flare().create_resource(new).await?;
     let location = [(LOCATION, format!("{}/{}", uri.path(), resource.id))];
     let answer = json(StatusCode::CREATED, &ResourceView::from(resource))?;

@@ -5,17 +5,18 @@ use axum::extract::{OriginalUri, State as Shared};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
-use flare_core::model::{ResourceId, Subscription, SubscriptionId, SubscriptionInput, Unreadable};
+use flare_core::model::{ResourceId, Subscription, SubscriptionId, Unreadable};
 use flare_core::{Error, ErrorKind};
 
 use super::answer::{Answer, json};
 use crate::extract::{Ids, IfMatch, JsonBody, NoQuery, Paging, ResourceOnly, etag};
+use crate::from_json::subscription_from_json;
 use crate::options::State;
 use crate::problem::Problem;
 use crate::wire::page::PageQuery;
 use crate::wire::resource::ResourcePath;
 use crate::wire::subscription::{
-    SubscriptionInputShape, SubscriptionList, SubscriptionPath, SubscriptionShape,
+    NewSubscription, SubscriptionList, SubscriptionPath, SubscriptionView,
 };
 use crate::wire::unreadable::{Listed, ListedSubscription};
 
@@ -34,9 +35,9 @@ pub(crate) async fn list(
 
 /// Creates a subscription: documents put from now on are delivered to it.
 #[utoipa::path(post, operation_id = "createSubscription", path = "/resources/{rid}/subscriptions", tag = "subscriptions",
-    params(ResourcePath), request_body = SubscriptionInputShape,
+    params(ResourcePath), request_body = NewSubscription,
     responses(
-        (status = 201, description = "Created", body = SubscriptionShape, headers(
+        (status = 201, description = "Created", body = SubscriptionView, headers(
             ("Location" = String, description = "Where it is read"),
             ("ETag" = String, description = "Its generation"))),
         (status = 409, description = "Another subscription has one of its urls"),
@@ -50,7 +51,7 @@ pub(crate) async fn create(
 ) -> Answer {
     // An unknown resource is 404, whatever is asked of it.
     state.flare().resource(resource).await?;
-    let spec = SubscriptionInput::from_json(&body)?.create();
+    let spec = subscription_from_json(&body)?.create();
     let subscription = state.flare().create_subscription(resource, spec).await?;
     let location = [(LOCATION, format!("{}/{}", uri.path(), subscription.id))];
     Ok((location, shown(StatusCode::CREATED, subscription)?).into_response())
@@ -69,7 +70,7 @@ pub(crate) async fn read(
     match look(&state, resource, id).await? {
         Ok(found) => shown(StatusCode::OK, found),
         Err(unreadable) => {
-            let listed = Listed::<Subscription>::Unreadable((&unreadable).into());
+            let listed = Listed::<SubscriptionView>::Unreadable((&unreadable).into());
             json(StatusCode::OK, &listed)
         }
     }
@@ -80,9 +81,9 @@ pub(crate) async fn read(
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Only if it is this generation",
             nullable = false)),
-    request_body = SubscriptionInputShape,
+    request_body = NewSubscription,
     responses(
-        (status = 200, description = "Replaced", body = SubscriptionShape, headers(
+        (status = 200, description = "Replaced", body = SubscriptionView, headers(
             ("ETag" = String, description = "Its generation"))),
         (status = 409, description = "Another subscription has one of its urls, or its state forbids it"),
         (status = 412, description = "It is another generation than If-Match says"),
@@ -95,7 +96,7 @@ pub(crate) async fn replace(
     JsonBody(body, _room): JsonBody,
 ) -> Answer {
     let current = find(&state, resource, id).await?;
-    let input = SubscriptionInput::from_json(&body)?;
+    let input = subscription_from_json(&body)?;
     let replaced = match wanted.insist(current.generation)? {
         None => state.flare().replace_subscription(id, input).await?,
         Some(generation) => {
@@ -175,7 +176,7 @@ pub(super) async fn look(
 /// An answer with a subscription and its `ETag`.
 pub(super) fn shown(status: StatusCode, subscription: Subscription) -> Answer {
     let tag = etag(subscription.generation);
-    Ok((tag, json(status, &subscription)?).into_response())
+    Ok((tag, json(status, &SubscriptionView::from(subscription))?).into_response())
 }
 
 /// Somebody changed it between our look and our write.

@@ -3,7 +3,7 @@
 use flare_core::cluster::{self, ClusterView, Roles, SlotState};
 use flare_core::model::{NodeId, Timestamp};
 use flare_core::port::Page;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::Pagination;
@@ -260,14 +260,13 @@ pub(crate) struct Drained {
     pub(crate) draining: NodeId,
 }
 
-/// Describes the path of a node; [`NodeOnly`](crate::extract::NodeOnly) reads it.
-#[derive(IntoParams)]
+/// The path of a node.
+#[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct NodePath {
     /// The id of the node.
     #[param(format = "uuid")]
-    id: String,
+    pub(crate) id: String,
 }
 
 /// What a page shows of a list.

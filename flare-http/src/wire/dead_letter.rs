@@ -5,8 +5,9 @@ use flare_core::port::{Listing, Page};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::document::RevisionShape;
 use super::page::Pagination;
+use super::revision::RevisionView;
+use super::word::{ActionWord, ReasonWord, Word};
 use crate::problem::Problem;
 
 /// A page of dead letters, oldest death first.
@@ -14,36 +15,38 @@ use crate::problem::Problem;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeadLetterList {
     pagination: Pagination,
-    #[schema(value_type = Vec<DeadLetterShape>)]
-    dead_letters: Vec<DeadNotification>,
+    dead_letters: Vec<DeadLetterView>,
 }
 
 impl DeadLetterList {
     pub(crate) fn new(page: Page, listing: Listing<DeadNotification>) -> Self {
-        Self { pagination: Pagination::new(page, listing.total), dead_letters: listing.items }
+        let dead_letters = listing.items.into_iter().map(DeadLetterView::from).collect();
+        Self { pagination: Pagination::new(page, listing.total), dead_letters }
     }
 }
 
 /// A notification that was given up.
-#[derive(ToSchema)]
-#[schema(as = DeadLetter, rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
-pub(crate) struct DeadLetterShape {
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetter)]
+pub(crate) struct DeadLetterView {
     /// What it is replayed by.
-    #[schema(format = "uuid")]
-    id: String,
+    #[schema(value_type = String, format = "uuid")]
+    id: DeadLetterId,
     /// About which document: its URL.
     document: String,
-    revision: RevisionShape,
+    revision: RevisionView,
     /// What the client would have been told.
     action: ActionWord,
     reason: ReasonWord,
     /// How many attempts were made.
     attempts: u32,
     /// The last status the client answered, if it answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_status: Option<u16>,
     /// The last error or the beginning of the last answer's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_error: Option<String>,
     #[schema(format = DateTime)]
@@ -52,23 +55,21 @@ pub(crate) struct DeadLetterShape {
     died_at: String,
 }
 
-/// What a client is told of a document.
-#[derive(ToSchema)]
-#[schema(as = Action, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
-pub(crate) enum ActionWord {
-    Create,
-    Update,
-    Delete,
-}
-
-/// Why a notification was given up: its attempts or its time are used up.
-#[derive(ToSchema)]
-#[schema(as = DeathReason, rename_all = "lowercase")]
-#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
-pub(crate) enum ReasonWord {
-    Exhausted,
-    Expired,
+impl From<DeadNotification> for DeadLetterView {
+    fn from(dead: DeadNotification) -> Self {
+        Self {
+            id: dead.id,
+            document: dead.document.as_str().to_owned(),
+            revision: RevisionView(dead.revision),
+            action: Word(dead.action),
+            reason: Word(dead.reason),
+            attempts: dead.attempts,
+            last_status: dead.last_status,
+            last_error: dead.last_error,
+            first_failure_at: dead.first_failure_at.to_string(),
+            died_at: dead.died_at.to_string(),
+        }
+    }
 }
 
 /// Which dead letters to replay; all, if it does not say.

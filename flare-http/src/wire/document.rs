@@ -1,10 +1,12 @@
 //! Takes a stored document; gives it as reads show it, its content byte for byte.
 
-use flare_core::model::{Document, Resource, ShownRevision};
+use flare_core::model::{Document, Resource};
 use flare_core::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
+
+use super::revision::RevisionView;
 
 /// A document.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,24 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 pub(crate) struct DocumentView<'a> {
     /// Its URL, in normal form.
     id: &'a str,
-    #[schema(value_type = RevisionShape)]
-    revision: ShownRevision,
+    revision: RevisionView,
     /// When that revision was stored.
     #[schema(format = DateTime)]
     updated_at: String,
     /// The document itself, as it was put.
     #[schema(value_type = Object)]
     content: &'a RawValue,
-}
-
-/// A revision: the integer or, where the resource has a format, RFC 3339.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = Revision)]
-#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
-pub(crate) enum RevisionShape {
-    Number(i64),
-    Time(String),
 }
 
 impl<'a> DocumentView<'a> {
@@ -41,7 +32,7 @@ impl<'a> DocumentView<'a> {
         let content = serde_json::from_slice(content.as_bytes());
         Ok(Self {
             id: document.key.url.as_str(),
-            revision: resource.change.shown(document.version.revision()),
+            revision: RevisionView(resource.change.shown(document.version.revision())),
             updated_at: document.updated_at.to_string(),
             content: content.map_err(|source| corrupt().with_source(source))?,
         })

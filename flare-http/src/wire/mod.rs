@@ -1,15 +1,33 @@
 //! Takes what Flare knows; gives it as JSON has it, and the other way round. No rules: those are the
-//! model's. Where the model writes JSON itself, the types here only describe it.
+//! model's. What is written and read is what is described: one type for each.
+//!
+//! A setting of a subscription has one place in each direction: read and given to the model's builder in
+//! `give`, and shown by `From`; both in `endpoint`, `delivery`, `data`, `signing` or `subscription`.
 
+pub(crate) mod backfill;
 pub(crate) mod cluster;
+pub(crate) mod data;
 pub(crate) mod dead_letter;
+pub(crate) mod deliveries;
 pub(crate) mod delivery;
 pub(crate) mod document;
+pub(crate) mod endpoint;
+pub(crate) mod entries;
+pub(crate) mod json;
 pub(crate) mod node;
-pub(crate) mod object;
 pub(crate) mod operation;
 pub(crate) mod page;
+pub(crate) mod passive;
 pub(crate) mod problem;
+pub(crate) mod report;
 pub(crate) mod resource;
+pub(crate) mod revision;
+pub(crate) mod signing;
+pub(crate) mod span;
 pub(crate) mod subscription;
 pub(crate) mod unreadable;
+pub(crate) mod whole;
+pub(crate) mod word;
+
+#[cfg(test)]
+mod tests;

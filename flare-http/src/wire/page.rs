@@ -22,15 +22,14 @@ impl Pagination {
     }
 }
 
-/// Describes the query of a list; [`Paging`](crate::extract::Paging) reads it.
-#[derive(IntoParams)]
+/// The query of a list.
+#[derive(Default, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct PageQuery {
     /// At most this many items; 30 unless the host says otherwise.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
-    limit: Option<u32>,
+    pub(crate) limit: Option<u32>,
     /// After skipping this many.
     #[param(minimum = 0, nullable = false)]
-    offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }

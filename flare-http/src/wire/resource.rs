@@ -1,14 +1,12 @@
 //! Takes a resource as a user writes it, or as Flare knows it; gives the other.
 
-use flare_core::model::{ChangeRule, NewResource, Resource, ResourceId};
+use flare_core::model::{Invalid, NewResource, Resource, ResourceId};
 use flare_core::port::{Listing, Page};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::object::Object;
 use super::page::Pagination;
 use super::unreadable::{Listed, ListedResource};
-use crate::problem::Problem;
 
 /// A kind of document, as it is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -21,8 +19,8 @@ pub(crate) struct ResourceInput {
     /// The pattern its documents' URLs match: absolute, with at least one wildcard `{name}`.
     #[schema(required = true, nullable = false)]
     endpoint: Option<String>,
-    #[schema(required = true, nullable = false, value_type = ChangeInput)]
-    change: Option<Object<ChangeInput>>,
+    #[schema(required = true, nullable = false)]
+    change: Option<ChangeInput>,
 }
 
 /// Where a document says which version it is.
@@ -37,14 +35,15 @@ pub(crate) struct ChangeInput {
     format: Option<String>,
 }
 
-impl ResourceInput {
-    /// What is asked for; the model checks the rest.
-    pub(crate) fn read(self) -> Result<NewResource, Problem> {
-        let required = |field| Problem::invalid(field, "is required");
-        let endpoint = self.endpoint.ok_or_else(|| required("endpoint"))?;
-        let Object(change) = self.change.ok_or_else(|| required("change"))?;
+impl TryFrom<ResourceInput> for NewResource {
+    type Error = Invalid;
+
+    fn try_from(input: ResourceInput) -> Result<Self, Invalid> {
+        let required = |field| Invalid::new(field, "is required");
+        let endpoint = input.endpoint.ok_or_else(|| required("endpoint"))?;
+        let change = input.change.ok_or_else(|| required("change"))?;
         let field = change.field.ok_or_else(|| required("change.field"))?;
-        let new = NewResource::new(endpoint);
+        let new = Self::new(endpoint);
         Ok(match change.format {
             Some(format) => new.change(field, format),
             None => new.change_field(field),
@@ -62,21 +61,20 @@ pub(crate) struct ResourceView {
     id: ResourceId,
     /// The pattern its documents' URLs match, in normal form.
     endpoint: String,
-    #[schema(value_type = ChangeView)]
-    change: ChangeRule,
+    change: ChangeView,
     /// When it was created.
     #[schema(format = DateTime)]
     created_at: String,
 }
 
 /// Where a document says which version it is.
-#[derive(ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Change)]
-#[allow(dead_code, reason = "describes for the OpenAPI document what the model writes")]
 pub(crate) struct ChangeView {
     /// The key or JSON Pointer of the revision.
     field: String,
     /// The form the revision is written in; absent for an integer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     format: Option<String>,
 }
@@ -86,7 +84,10 @@ impl From<Resource> for ResourceView {
         Self {
             id: resource.id,
             endpoint: resource.endpoint.as_str().to_owned(),
-            change: resource.change,
+            change: ChangeView {
+                field: resource.change.field().as_str().to_owned(),
+                format: resource.change.format().as_str().map(str::to_owned),
+            },
             created_at: resource.created_at.to_string(),
         }
     }
@@ -108,12 +109,11 @@ impl ResourceList {
     }
 }
 
-/// Describes the path of a resource; [`ResourceOnly`](crate::extract::ResourceOnly) reads it.
-#[derive(IntoParams)]
+/// The path of a resource.
+#[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes JSON for the OpenAPI document")]
 pub(crate) struct ResourcePath {
     /// The id of the resource.
     #[param(format = "uuid")]
-    rid: String,
+    pub(crate) rid: String,
 }

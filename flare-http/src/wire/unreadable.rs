@@ -8,7 +8,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::resource::ResourceView;
-use super::subscription::SubscriptionShape;
+use super::subscription::SubscriptionView;
 
 /// Something that this version cannot read. Nothing is sent for it here; it can be deleted.
 #[derive(Debug, Serialize, ToSchema)]
@@ -114,13 +114,13 @@ pub(crate) struct ListedSubscription;
 
 impl PartialSchema for ListedSubscription {
     fn schema() -> RefOr<Schema> {
-        either::<SubscriptionShape>()
+        either::<SubscriptionView>()
     }
 }
 
 impl ToSchema for ListedSubscription {
     fn schemas(schemas: &mut Schemas) {
-        both::<SubscriptionShape>(schemas);
+        both::<SubscriptionView>(schemas);
     }
 }
 

@@ -55,6 +55,11 @@ async fn every_example_gives_the_documented_status() {
         ("post", "/resources/{rid}/subscriptions/{id}/resume"),
         ("post", "/resources/{rid}/subscriptions/{id}/retry"),
         ("post", "/resources/{rid}/subscriptions/{id}/replay"),
+        ("post", "/resources/{rid}/subscriptions/{id}/backfill"),
+        ("post", "/resources/{rid}/subscriptions/{id}/resync"),
+        ("post", "/resources/{rid}/subscriptions/{id}/settle"),
+        ("post", "/resources/{rid}/subscriptions/{id}/demand"),
+        ("post", "/resources/{rid}/subscriptions/{id}/pull"),
         ("post", "/cluster/nodes/{id}/drain"),
     ] {
         let url = &spec.0["paths"]["/documents/{url}"]["put"]["parameters"][0]["example"];
@@ -62,6 +67,10 @@ async fn every_example_gives_the_documented_status() {
         let real = path.replace("{rid}", &made.0).replace("{id}", id);
         let real = real.replace("{url}", url.as_str().unwrap());
         let body = example(&spec, method, path);
+        if let Some(subscription) = real.strip_suffix("/demand") {
+            let passive = r#"{"endpoint":{"url":"http://c.example/"},"mode":"passive"}"#;
+            server.put(subscription, passive).await.is(200);
+        }
         let answer = server.call(&method.to_uppercase(), &real, Some(&body)).await;
         let answer = answer.is(success(&spec, method, path));
         let id = answer.header("location").map(|it| it.rsplit('/').next().unwrap().to_owned());

@@ -14,6 +14,7 @@ mod mounting;
 mod node;
 mod openapi;
 mod operations;
+mod passive;
 mod resources;
 mod schema;
 mod subscriptions;

@@ -91,7 +91,7 @@ async fn what_is_not_there_yet_is_404() {
     let server = Server::start().await;
     let users = server.resource("users").await;
     let one = server.subscription(&users, "http://c.example/{id}").await;
-    for path in ["backfill", "demand", "pull", "settle"] {
+    for path in ["pin", "maintenance"] {
         server.post(&format!("{one}/{path}"), "{}").await.is(404);
     }
     for path in ["/consumers", "/cluster", "/resources/", "//"] {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flare_core::model::{SubscriptionId, SubscriptionReport, Timestamp};
 use flare_core::port::DeliveryOutcome;
 
 use crate::support::Server;
@@ -75,6 +76,43 @@ async fn the_status_tells_how_it_is_doing() {
     server.flare.settled(Duration::from_secs(10)).await.unwrap();
     let told = server.get(&format!("{path}/status")).await.is(200).json();
     assert_eq!((&told["status"], &told["lag"]), (&"active".into(), &0.into()));
+    assert_eq!(told, expected(&server.flare.subscription_status(id(&path)).await.unwrap()));
+}
+
+fn id(path: &str) -> SubscriptionId {
+    path.rsplit('/').next().unwrap().parse().unwrap()
+}
+
+/// Everything the handle says, by the name it has in JSON.
+fn expected(report: &SubscriptionReport) -> serde_json::Value {
+    let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    let all = serde_json::json!({
+        "status": report.status.as_str(),
+        "reason": report.reason,
+        "lag": report.lag,
+        "spreading": report.spreading,
+        "oldestPendingSeconds": report.oldest_pending.as_secs(),
+        "inFlight": report.in_flight,
+        "delivered": report.delivered,
+        "failed": report.failed,
+        "discarded": report.discarded,
+        "deadLetters": report.dead_letters,
+        "lastSuccessAt": time(report.last_success_at),
+        "lastError": report.last_error,
+        "lastErrorAt": time(report.last_error_at),
+        "probing": report.probing,
+        "consecutiveFailures": report.consecutive_failures,
+        "nextAttemptAt": time(report.next_attempt_at),
+        "node": report.node,
+        "queue": report.queue,
+        "queueRestoredAt": time(report.queue_restored_at),
+        "backfill": report.backfill.map(|it| it.scanned),
+        "resync": report.resync.map(|it| it.scanned),
+    });
+    let serde_json::Value::Object(all) = all else { panic!("an object") };
+    let shown =
+        |(name, value): &(String, serde_json::Value)| !value.is_null() || name == "lastSuccessAt";
+    all.into_iter().filter(shown).collect::<serde_json::Map<_, _>>().into()
 }
 
 #[tokio::test]

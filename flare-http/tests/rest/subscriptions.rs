@@ -153,8 +153,12 @@ async fn refusals_name_the_field() {
         (r#""endpoint":{"url":"http://c.example/","x":1}"#, "endpoint.x"),
         (r#""endpoint":{"url":"http://c.example/"},"status":"active""#, "status"),
         (r#""endpoint":{"url":"http://c.example/"},"filter":"true""#, "filter"),
-        (r#""endpoint":{"url":"http://c.example/"},"mode":"passive""#, "mode"),
-        (r#""endpoint":{"url":"http://c.example/"},"backfill":true"#, "backfill"),
+        (r#""endpoint":{"url":"http://c.example/"},"mode":"pull""#, "mode"),
+        (r#""endpoint":{"url":"http://c.example/"},"backfill":1"#, "backfill"),
+        (
+            r#""endpoint":{"url":"http://c.example/"},"delivery":{"minInterval":"25h"}"#,
+            "delivery.minInterval",
+        ),
         (r#""endpoint":{"url":"http://c.example/"},"delivery":{"lanes":0}"#, "delivery.lanes"),
         (
             r#""endpoint":{"url":"http://c.example/"},"signing":{"secrets":["x"]}"#,

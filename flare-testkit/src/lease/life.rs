@@ -42,13 +42,13 @@ pub async fn l1_keeping_alive_starts_anew(subject: Subject<dyn Lease>) {
     assert!(subject.read("l1/key").await.is_some(), "the lease ended though it was kept alive");
 }
 
-/// A store in the holder's process ends a lease that is abandoned; any other waits for its time.
+/// A store that knows of its holders' deaths ends a lease that is abandoned; any other waits for its time.
 pub async fn l12_the_dead_are_not_waited_for_where_that_is_known(subject: Subject<dyn Lease>) {
     let lease = subject.long_lease().await;
     subject.bind("l12/key", "alive", lease).await;
     subject.abandon(lease);
     let left = subject.read("l12/key").await;
-    assert_eq!(left.is_none(), subject.facts().in_process);
+    assert_eq!(left.is_none(), subject.facts().knows_deaths);
 }
 
 /// Once a revocation has returned, the lease's keys are gone, and no others.

@@ -1,4 +1,4 @@
-//! Clauses RD5 to RD11: how far documents have been spread, finding and removing them.
+//! Clauses RD5 to RD11 and RD16: how far documents have been spread, finding, counting and removing them.
 
 use std::collections::BTreeSet;
 
@@ -324,6 +324,26 @@ pub async fn rd11_removes_documents_bit_by_bit(repo: Repo) {
         }
     }
     assert_eq!(stored_version(&repo, &stays).await, Some(live(1)));
+}
+
+/// RD16: live documents are counted, of one resource, dispatched or not.
+pub async fn rd16_counts_what_is_live(repo: Repo) {
+    let make = Make::new("rd16");
+    let keys = make.documents(6);
+    let count = async || repo.count_documents(keys[0].resource).await.unwrap();
+    assert_eq!(count().await, 0);
+    for key in keys.iter().chain([&make.lone_document()]) {
+        write(&repo, put(key, 1)).await;
+    }
+    assert_eq!(count().await, 6);
+    write(&repo, delete(&keys[0], None)).await;
+    write(&repo, delete(&keys[1], None)).await;
+    mark(&repo, &keys[0], gone(1)).await;
+    assert_eq!(count().await, 4, "dispatched or not");
+    write(&repo, put(&keys[0], 2)).await;
+    assert_eq!(count().await, 5);
+    repo.remove_documents(keys[0].resource, 100).await.unwrap();
+    assert_eq!(count().await, 0);
 }
 
 async fn close(repo: &Repo, key: &DocumentKey, version: Version, partition: u32) -> Closed {

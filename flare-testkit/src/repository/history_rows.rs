@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use flare_core::model::{
-    Applied, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, Generation, Present, Row,
-    RowEffect, RowKey, SubscriptionId, Timestamp, Version,
+    Applied, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, Generation, Present, Round,
+    Row, RowEffect, RowKey, SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{ClaimRows, ClaimUpdate, Replay};
 
@@ -122,7 +122,7 @@ impl History {
         let epoch = Epoch::new(self.oldest.get() + self.random.u64(0..3));
         let present = [Present::No, Present::Maybe, Present::Yes][self.random.usize(..3)];
         let effect = match self.random.u8(..3) {
-            0 => RowEffect::Settle { version, present },
+            0 => RowEffect::Settle { version, present, not_before: None },
             1 => RowEffect::Retry {
                 version,
                 present,
@@ -156,7 +156,7 @@ impl History {
                     RowEffect::Retry { attempts, due, .. } => {
                         (row.attempts, row.attempted, row.due) = (attempts, Some(version), due);
                     }
-                    _ => {
+                    RowEffect::GiveUp { .. } => {
                         row.given_up = Some(version);
                         row.dead = Some(letter);
                     }
@@ -201,7 +201,10 @@ impl History {
             let index = (0..3).find(|index| self.key(*index) == row.key).unwrap();
             let model = self.models[index].as_mut().unwrap();
             assert!(free(model), "{}: {model:?} was handed out", self.story);
-            model.claim = Some(claim);
+            (model.claim, model.due) = (Some(claim), row.due);
+            if model.present == Present::No {
+                model.present = Present::Maybe;
+            }
         }
         self.claims.remove(0);
         self.claims.push(claim);
@@ -211,16 +214,20 @@ impl History {
         let claim = self.claims[self.random.usize(..self.claims.len())];
         let effect = match self.random.u8(..3) {
             0 => ClaimEffect::Release,
-            _ => ClaimEffect::Settle { version, present: Present::Yes },
+            _ => ClaimEffect::Settle { version, present: Present::Yes, not_before: None },
         };
         let settles = effect != ClaimEffect::Release;
-        let update = ClaimUpdate { key: self.key(index), claim, effect };
+        let (key, before) = (self.key(index), now(repo).await);
+        let update = ClaimUpdate { key: key.clone(), claim, round: Round::ZERO, effect };
         let answer = only(repo.apply_claims(vec![update]).await).unwrap();
         let expected = match &mut self.models[index] {
             None => Applied::Missing,
             Some(row) if row.claim != Some(claim) => Applied::Expired,
             Some(row) => {
                 row.claim = None;
+                // The claim's end makes it due, by store time.
+                row.due = find_row(repo, &key).await.expect("the row is there").due;
+                assert!(before <= row.due && row.due <= now(repo).await, "{}", self.story);
                 if !settles {
                     Applied::Done
                 } else if row.settled.is_some_and(|settled| settled >= version) {
@@ -244,8 +251,9 @@ impl History {
         let after = now(repo).await;
         assert!(before <= stored.since && stored.since <= after, "{}", self.story);
         if let Some(row) = &mut self.models[index] {
-            (row.since, row.due, row.attempts, row.attempted) =
-                (stored.since, stored.since, 0, None);
+            // What a puller has waits for its claim, which outlives every history.
+            let due = if row.claim.is_some() { stored.due } else { stored.since };
+            (row.since, row.due, row.attempts, row.attempted) = (stored.since, due, 0, None);
         }
     }
 

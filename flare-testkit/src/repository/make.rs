@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 use flare_core::model::{
     Applied, ChangeRule, Content, Document, DocumentKey, DocumentUrl, Endpoint, Epoch, FreshId,
-    Generation, IdSource, Resource, ResourceId, Revision, Row, RowEffect, RowKey, Spread,
-    Subscription, SubscriptionId, SubscriptionSpec, Timestamp, Version,
+    Generation, IdSource, Resource, ResourceId, Revision, Round, Row, RowEffect, RowKey, Spread,
+    SpreadCause, Subscription, SubscriptionId, SubscriptionSpec, Timestamp, Version,
 };
 use flare_core::port::{
     DocumentWrite, OpenPartitions, Opened, Repository, RowUpdate, Scan, WriteOutcome,
@@ -208,8 +208,20 @@ pub(super) async fn spread_at(
     wanted: Version,
 ) {
     let generation = Generation::new(generation);
-    let spread = Spread { subscription, generation, document: document.clone(), wanted };
+    let spread = Spread::new(subscription, generation, document.clone(), wanted);
     repo.spread_rows(vec![spread]).await.unwrap();
+}
+
+/// Makes a row want a version for another reason than a change.
+pub(super) async fn spread_because(
+    repo: &Repo,
+    key: &RowKey,
+    document: &DocumentKey,
+    wanted: Version,
+    cause: SpreadCause,
+) {
+    let change = Spread::new(key.subscription, Generation::new(1), document.clone(), wanted);
+    repo.spread_rows(vec![change.because(cause)]).await.unwrap();
 }
 
 /// The row, if there is one.
@@ -229,7 +241,19 @@ pub(super) fn pending(row: &Row) -> bool {
 }
 
 pub(super) async fn apply(repo: &Repo, epoch: Epoch, key: &RowKey, effect: RowEffect) -> Applied {
-    only(repo.apply_rows(epoch, vec![RowUpdate { key: key.clone(), effect }]).await).unwrap()
+    apply_in(repo, epoch, Round::ZERO, key, effect).await
+}
+
+/// Applies an effect on what was told in a round.
+pub(super) async fn apply_in(
+    repo: &Repo,
+    epoch: Epoch,
+    round: Round,
+    key: &RowKey,
+    effect: RowEffect,
+) -> Applied {
+    let update = RowUpdate { key: key.clone(), round, effect };
+    only(repo.apply_rows(epoch, vec![update]).await).unwrap()
 }
 
 /// Applies an effect that has to take place.

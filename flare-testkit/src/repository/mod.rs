@@ -15,8 +15,10 @@ mod rows;
 mod rows_claim;
 mod rows_dead;
 mod rows_lane;
+mod rows_round;
 mod subscriptions;
 mod subscriptions_change;
+mod subscriptions_slots;
 pub mod unreadable;
 
 use flare_core::port::Repository;
@@ -39,6 +41,7 @@ pub use documents_spread::{
     rd8_finds_and_counts_what_is_undispatched, rd9_removes_only_the_version_named,
     rd10_finds_dispatched_tombstones, rd10_scans_live_documents_in_one_order,
     rd10_tombstones_come_by_their_time, rd11_removes_documents_bit_by_bit,
+    rd16_counts_what_is_live,
 };
 pub use history_documents::rd_history_agrees_with_the_model;
 pub use history_rows::rr_history_agrees_with_the_model;
@@ -64,7 +67,9 @@ pub use rows::{
 };
 pub use rows_claim::{
     rr7_a_lapsed_claim_changes_nothing, rr7_a_newer_version_waits_for_the_claim,
-    rr7_hands_out_what_is_pending_and_due, rr7_no_row_is_handed_out_twice, rr7_the_holder_settles,
+    rr7_an_earlier_round_settles_nothing, rr7_hands_out_what_is_pending_and_due,
+    rr7_no_row_is_handed_out_twice, rr7_the_earliest_due_is_handed_out_first,
+    rr7_the_holder_settles, rr7_what_is_demanded_is_not_handed_out, rr18_marks_what_waits,
 };
 pub use rows_dead::{
     rr8_a_settlement_removes_it, rr8_finds_them_by_id, rr8_lists_the_oldest_death_first,
@@ -77,6 +82,11 @@ pub use rows_lane::{
     rr13_a_lane_of_nobody_has_no_state, rr13_lane_states_are_fenced,
     rr15_finds_the_rows_of_documents,
 };
+pub use rows_round::{
+    rr2_a_change_waits_for_its_client, rr3_an_earlier_round_changes_nothing,
+    rr11_hurries_no_further_than_the_client_allows, rr16_what_is_refused_makes_no_row,
+    rr17_a_backfill_leaves_what_is_held_or_dead, rr17_a_resync_begins_a_round_once,
+};
 pub use subscriptions::{
     rs1_stores_it_with_its_partition, rs1_the_same_again_changes_nothing,
     rs2_left_seats_are_taken_again, rs2_no_partition_is_over_its_limit, rs3_a_url_has_one_winner,
@@ -88,6 +98,10 @@ pub use subscriptions_change::{
     rs6_replaces_at_the_generation_named, rs7_lists_oldest_first, rs7_scans_everything_by_id,
     rs8_forgets_it_with_seat_and_lanes, rs8_forgets_states_that_cross_it,
     rs9_settings_come_back_exactly,
+};
+pub use subscriptions_slots::{
+    rs10_finds_it_where_it_is_now, rs10_finds_whose_lanes_are_in_the_slots,
+    rs10_goes_on_after_each_of_them,
 };
 
 crate::suite::suite! {
@@ -126,6 +140,9 @@ crate::suite::suite! {
         rs8_forgets_it_with_seat_and_lanes,
         rs8_forgets_states_that_cross_it,
         rs9_settings_come_back_exactly,
+        rs10_finds_whose_lanes_are_in_the_slots,
+        rs10_finds_it_where_it_is_now,
+        rs10_goes_on_after_each_of_them,
         rd1_one_revision_changes_once,
         rd1_puts_follow_the_table,
         rd1_deletes_follow_the_table,
@@ -154,15 +171,18 @@ crate::suite::suite! {
         rd14_heads_are_documents_without_content,
         rd15_a_move_is_noted_until_it_is_dispatched,
         rd15_what_notes_nothing_keeps_the_note,
+        rd16_counts_what_is_live,
         rd_history_agrees_with_the_model,
         rr1_epochs_only_rise,
         rr2_spread_makes_a_fresh_row,
         rr2_a_pending_row_stays_as_it_is,
         rr2_a_row_that_becomes_pending_starts_afresh,
         rr2_spread_leaves_what_was_given_up,
+        rr2_a_change_waits_for_its_client,
         rr3_effects_are_fenced_and_ordered,
         rr3_settling_ends_what_was_counted,
         rr3_a_batch_answers_each_row,
+        rr3_an_earlier_round_changes_nothing,
         rr4_spread_and_effects_lose_nothing,
         rr4_many_at_once_lose_nothing,
         rr5_pending_rows_come_by_due_time,
@@ -173,6 +193,9 @@ crate::suite::suite! {
         rr7_the_holder_settles,
         rr7_a_lapsed_claim_changes_nothing,
         rr7_a_newer_version_waits_for_the_claim,
+        rr7_the_earliest_due_is_handed_out_first,
+        rr7_an_earlier_round_settles_nothing,
+        rr7_what_is_demanded_is_not_handed_out,
         rr8_lists_the_oldest_death_first,
         rr8_finds_them_by_id,
         rr8_a_settlement_removes_it,
@@ -181,12 +204,17 @@ crate::suite::suite! {
         rr9_one_of_many_replays_takes_place,
         rr10_retention_keeps_what_was_given_up,
         rr11_makes_later_rows_due_now,
+        rr11_hurries_no_further_than_the_client_allows,
         rr12_removes_rows_bit_by_bit,
         rr12_removes_a_settled_row_alone,
         rr13_lane_states_are_fenced,
         rr13_a_lane_of_nobody_has_no_state,
         rr14_reads_one_answer_per_key,
         rr15_finds_the_rows_of_documents,
+        rr16_what_is_refused_makes_no_row,
+        rr17_a_resync_begins_a_round_once,
+        rr17_a_backfill_leaves_what_is_held_or_dead,
+        rr18_marks_what_waits,
         rr_history_agrees_with_the_model,
         rj1_one_job_per_kind_and_subject,
         rj2_due_jobs_come_earliest_first,

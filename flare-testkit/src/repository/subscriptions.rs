@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flare_core::ErrorKind;
+use flare_core::model::subscription::Mode;
 use flare_core::model::{
     Action, Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionSpec,
     SubscriptionStatus,
@@ -209,8 +210,9 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
     for (index, status) in statuses.into_iter().cycle().take(14).enumerate() {
         let mut subscription = make.subscription(resources[index % 2]);
         let lanes = 1 + (index % 3) as u16;
+        let mode = if index % 4 == 1 { Mode::Passive } else { Mode::Active };
         let spec = SubscriptionSpec::post(make.client_url()).concurrency(4).lanes(lanes.into());
-        subscription.spec = spec.build().unwrap();
+        subscription.spec = spec.mode(mode).build().unwrap();
         let resource = subscription.resource;
         let (id, partition) = seat(&repo, subscription, 3).await;
         // Some are replaced more often, so that generations differ.
@@ -222,15 +224,23 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
         }
         let members = expected.entry((resource, partition)).or_default();
         if status != Deleting {
-            members.insert((id, 1 + replacements, status.as_str(), lanes, slot));
+            members.insert((
+                id,
+                1 + replacements,
+                status.as_str(),
+                lanes,
+                slot,
+                mode == Mode::Passive,
+            ));
         }
     }
     for ((resource, partition), expected) in expected {
         let members = repo.members(resource, partition).await.unwrap();
         assert_eq!(members.len(), expected.len());
         let as_they_stand = members.into_iter().map(|member| {
-            let generation = member.generation.get();
-            (member.subscription, generation, member.status.as_str(), member.lanes, member.slot)
+            let (generation, status) = (member.generation.get(), member.status.as_str());
+            let passive = member.mode == Mode::Passive;
+            (member.subscription, generation, status, member.lanes, member.slot, passive)
         });
         assert_eq!(as_they_stand.collect::<BTreeSet<_>>(), expected);
     }

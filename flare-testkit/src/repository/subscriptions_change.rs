@@ -191,7 +191,7 @@ pub async fn rs8_forgets_states_that_cross_it(repo: Repo) {
 /// RS9: secrets, data and templates come back exactly as they were stored.
 pub async fn rs9_settings_come_back_exactly(repo: Repo) {
     let make = Make::new("rs9");
-    let spec = SubscriptionSpec::from_json(RICH.as_bytes()).unwrap();
+    let spec = SubscriptionSpec::from_stored(RICH).unwrap();
     let rich = Subscription::new(make.id(), make.id(), spec.clone(), LONG_AGO);
     repo.insert_subscription(rich.clone(), 10).await.unwrap();
     // Another one gets them by replacement.
@@ -217,7 +217,7 @@ pub async fn rs9_settings_come_back_exactly(repo: Repo) {
 const RICH: &str = r#"{
     "endpoint": {
         "url": "https://rs9.example/a/{id}?x={revision}&y=%7E",
-        "method": "put",
+        "method": "PUT",
         "headers": {"X-Many": ["{id}", "b; c"], "Authorization": ["Bearer .$"]},
         "actions": {"delete": {"method": "DELETE", "headers": {}},
                     "create": {"url": "https://rs9.example/create/{id}"}}

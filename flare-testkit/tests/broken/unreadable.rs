@@ -46,7 +46,7 @@ fn why(how: Spoiling) -> Option<WhyUnreadable> {
     match how {
         Spoiling::Newer => Some(WhyUnreadable::Newer { needs: RECORD_FORMAT + 1 }),
         Spoiling::Damaged => Some(WhyUnreadable::Damaged { detail: "spoilt".to_owned() }),
-        _ => None,
+        Spoiling::UnknownField => None,
     }
 }
 

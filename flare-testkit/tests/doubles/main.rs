@@ -7,5 +7,6 @@ mod counting_repository;
 mod far_repository;
 mod faults;
 mod faulty_repository;
+mod intercept;
 mod memory_repository;
 mod ordered_queue;

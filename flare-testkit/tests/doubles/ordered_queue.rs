@@ -10,9 +10,9 @@ use flare_backend_memory::MemoryBackend;
 use flare_core::Result;
 use flare_core::model::Timestamp;
 use flare_core::port::{
-    Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
-    Settlement, Unsettled,
+    Incoming, Outgoing, Queue, QueueFacts, QueueName, Receipt, Receive, Settlement, Unsettled,
 };
+use flare_testkit::intercept::{self, Call, Hooks, QueueHooks};
 use flare_testkit::{Fixture, ManualClock};
 
 /// Bytes in front of a payload: its number.
@@ -20,12 +20,9 @@ const FRAME: usize = 8;
 
 type Group = (QueueName, String);
 
-/// The memory queue, giving only the first unsettled message of each group.
-#[derive(Debug)]
-struct Ordered {
-    inner: Arc<dyn Queue>,
-    state: Mutex<State>,
-}
+/// Gives only the first unsettled message of each group.
+#[derive(Debug, Default)]
+struct Ordered(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -48,44 +45,41 @@ impl State {
     }
 }
 
+impl Hooks for Ordered {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        if call.name == "delete" {
+            self.0.lock().unwrap().unsettled.retain(|(other, _), _| Some(other) != call.queue);
+        }
+        Ok(())
+    }
+}
+
 #[async_trait]
-impl Queue for Ordered {
-    fn facts(&self) -> QueueFacts {
-        let inner = self.inner.facts();
-        let mut facts = QueueFacts::new(10, inner.max_delay, 256 << 10);
+impl QueueHooks for Ordered {
+    fn facts(&self, inner: &dyn Queue) -> QueueFacts {
+        let mut facts = QueueFacts::new(10, inner.facts().max_delay, 256 << 10);
         facts.ordered = true;
         facts
     }
 
-    async fn create(&self, queue: &QueueName) -> Result<()> {
-        self.inner.create(queue).await
-    }
-
-    async fn delete(&self, queue: &QueueName) -> Result<()> {
-        self.state.lock().unwrap().unsettled.retain(|(other, _), _| other != queue);
-        self.inner.delete(queue).await
-    }
-
-    fn list(&self) -> Scan<'_, QueueName> {
-        self.inner.list()
-    }
-
-    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
-        self.inner.depth(queue).await
-    }
-
-    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
-        if let Err(error) = self.facts().check_batch("send", messages.len()) {
+    async fn send(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        messages: Vec<Outgoing>,
+    ) -> Vec<Result<()>> {
+        let facts = self.facts(inner);
+        if let Err(error) = facts.check_batch("send", messages.len()) {
             return messages.iter().map(|_| Err(error.clone())).collect();
         }
         let mut results = Vec::new();
         for mut message in messages {
-            if let Err(error) = self.facts().check(&message) {
+            if let Err(error) = facts.check(&message) {
                 results.push(Err(error));
                 continue;
             }
             let number = {
-                let mut state = self.state.lock().unwrap();
+                let mut state = self.0.lock().unwrap();
                 state.last += 1;
                 let number = state.last;
                 if let Some(group) = message.group.take() {
@@ -97,22 +91,27 @@ impl Queue for Ordered {
             };
             message.coalesce = None;
             message.payload = [&number.to_be_bytes()[..], &message.payload].concat().into();
-            let result = self.inner.send(queue, vec![message]).await.remove(0);
+            let result = inner.send(queue, vec![message]).await.remove(0);
             if result.is_err() {
-                self.state.lock().unwrap().settled(number);
+                self.0.lock().unwrap().settled(number);
             }
             results.push(result);
         }
         results
     }
 
-    async fn receive(&self, queue: &QueueName, mut request: Receive) -> Result<Vec<Incoming>> {
-        let max = request.max.min(self.facts().max_batch);
-        request.max = self.inner.facts().max_batch;
+    async fn receive(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        mut request: Receive,
+    ) -> Result<Vec<Incoming>> {
+        let max = request.max.min(self.facts(inner).max_batch);
+        request.max = inner.facts().max_batch;
         let (mut given, mut back) = (Vec::new(), Vec::new());
-        let received = self.inner.receive(queue, request).await?;
+        let received = inner.receive(queue, request).await?;
         {
-            let mut state = self.state.lock().unwrap();
+            let mut state = self.0.lock().unwrap();
             for mut message in received {
                 let number = message.payload.split_to(FRAME);
                 let number = u64::from_be_bytes(number[..].try_into().unwrap());
@@ -125,29 +124,21 @@ impl Queue for Ordered {
                 }
             }
         }
-        drop(self.inner.settle(queue, back).await);
+        drop(inner.settle(queue, back).await);
         Ok(given)
-    }
-
-    async fn extend(
-        &self,
-        queue: &QueueName,
-        receipts: Vec<&Receipt>,
-        visibility: Duration,
-    ) -> Vec<Result<()>> {
-        self.inner.extend(queue, receipts, visibility).await
     }
 
     async fn settle(
         &self,
+        inner: &dyn Queue,
         queue: &QueueName,
         settlements: Vec<(Receipt, Settlement)>,
     ) -> Vec<Result<(), Unsettled>> {
         let all = settlements.iter();
         let done = all.map(|(receipt, to)| (receipt.token().to_owned(), *to == Settlement::Done));
         let done: Vec<_> = done.collect();
-        let results = self.inner.settle(queue, settlements).await;
-        let mut state = self.state.lock().unwrap();
+        let results = inner.settle(queue, settlements).await;
+        let mut state = self.0.lock().unwrap();
         for ((token, done), result) in done.into_iter().zip(&results) {
             if result.is_ok()
                 && let Some(number) = state.out.remove(&token).filter(|_| done)
@@ -169,7 +160,7 @@ impl Fixture for Fixed {
 
     async fn open(&self) -> (Arc<dyn Queue>, ()) {
         let inner = MemoryBackend::with_clock(Arc::new(self.0.clone())).queue();
-        (Arc::new(Ordered { inner, state: Mutex::default() }), ())
+        (Arc::new(intercept::queue(inner, Ordered::default())), ())
     }
 
     async fn pass(&self, time: Duration) {

@@ -19,7 +19,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReturnDocument;
 
 use super::super::waves::{Wave, waves};
-use super::super::{MongoRepository, RACES, lost_race, unsupported};
+use super::super::{MongoRepository, RACES, lost_race};
 use super::{KIND, id, ids, read_key, write_moved_from};
 use crate::BACKEND;
 use crate::bulk::{Update, Updated};
@@ -180,12 +180,11 @@ impl MongoRepository {
                 Some(Ok(before)) => *before,
                 None => Before::default(),
             };
-            match detected(before, &write.operation) {
-                Ok(detected) if detected.store.is_none() => {
-                    outcomes.push((place, Ok(before.outcome(detected))));
-                }
+            let detected = detected(before, &write.operation);
+            match detected.store {
+                None => outcomes.push((place, Ok(before.outcome(detected)))),
                 // It was removed meanwhile, so it would change something now.
-                _ => again.push((place, write)),
+                Some(_) => again.push((place, write)),
             }
         }
     }
@@ -202,7 +201,6 @@ impl MongoRepository {
                 (delete_pipeline(*revision, &write), revision.is_some())
             }
             Operation::Leave { at } => (leave_pipeline(*at, &write), false),
-            _ => return Err(unsupported(OPERATION, "this operation is not known here")),
         };
         let documents = &self.stored.documents;
         for _ in 0..RACES {
@@ -218,7 +216,7 @@ impl MongoRepository {
                 Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => continue,
                 Err(error) => return Err(error::from_driver(OPERATION, error)),
             };
-            return Ok(before.outcome(detected(before, &write.operation)?));
+            return Ok(before.outcome(detected(before, &write.operation)));
         }
         Err(lost_race(OPERATION))
     }
@@ -244,16 +242,15 @@ fn versions() -> Document {
 fn put_version(write: &DocumentWrite) -> Option<Version> {
     match &write.operation {
         Operation::Put { revision, .. } => Some(Version::live(*revision)),
-        _ => None,
+        Operation::Delete { .. } | Operation::Leave { .. } => None,
     }
 }
 
-fn detected(before: Before, operation: &Operation) -> Result<Detected> {
+fn detected(before: Before, operation: &Operation) -> Detected {
     match operation {
-        Operation::Put { revision, .. } => Ok(detect_put(before.version, *revision)),
-        Operation::Delete { revision } => Ok(detect_delete(before.version, *revision)),
-        Operation::Leave { at } => Ok(detect_leave(before.version, *at)),
-        _ => Err(unsupported(OPERATION, "this operation is not known here")),
+        Operation::Put { revision, .. } => detect_put(before.version, *revision),
+        Operation::Delete { revision } => detect_delete(before.version, *revision),
+        Operation::Leave { at } => detect_leave(before.version, *at),
     }
 }
 

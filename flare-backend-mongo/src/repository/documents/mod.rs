@@ -167,6 +167,21 @@ impl DocumentStore for MongoRepository {
         self.connection.scan("scan_documents", KIND, question, read_head)
     }
 
+    async fn count_documents(&self, resource: ResourceId) -> Result<u64> {
+        const OPERATION: &str = "count_documents";
+        // Of all and of those that are gone, each by an index: no document is read.
+        let found = &self.stored.documents;
+        let range = ids_after("resource", record::id(resource.as_bytes()), "url", None);
+        let all =
+            self.connection.run(OPERATION, found.count_documents(doc! { "_id": range })).await?;
+        let gone = doc! {
+            "version.gone": true,
+            "_id.resource": record::id(resource.as_bytes()),
+        };
+        let gone = self.connection.run(OPERATION, found.count_documents(gone)).await?;
+        Ok(all.saturating_sub(gone))
+    }
+
     fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead> {
         let mut times = doc! { "$lte": record::time(until) };
         if let Some(after) = after {

@@ -5,7 +5,8 @@
 //! [`Row::apply`]: flare_core::model::Row::apply
 //! [`Row::replay`]: flare_core::model::Row::replay
 
-use flare_core::model::{Epoch, Present, RowEffect, RowKey, Spread, Version};
+use flare_core::model::{Epoch, Present, Round, RowEffect, RowKey, Spread, SpreadCause, Version};
+use flare_core::port::RowUpdate;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::layout::{id, id_of, word, write_dead};
@@ -24,49 +25,102 @@ fn true_if(condition: impl Into<Bson>) -> Document {
     doc! { "$cond": [condition.into(), true, REMOVE] }
 }
 
-/// Recomputes `pending`; a row that becomes so starts afresh. Two stages, as the second needs the
-/// old `pending` as well as the new.
+/// When a row's client may be told at the earliest.
+pub(super) fn earliest() -> Document {
+    doc! { "$max": [now(), "$notBefore"] }
+}
+
+/// Recomputes `pending`; a row that becomes so, or is told in a new round (`renews`), starts afresh.
+/// Two stages, as the second needs the old `pending` as well as the new.
 fn start_afresh_if_pending() -> [Document; 2] {
-    let starts = doc! { "$and": [{ "$ne": ["$pending", true] }, is_pending()] };
+    let becomes = doc! { "$and": [{ "$ne": ["$pending", true] }, is_pending()] };
+    let starts = doc! { "$or": [{ "$eq": ["$renews", true] }, becomes] };
     let fresh = |value: Bson, field: &str| doc! { "$cond": ["$starts", value, field] };
+    // What a puller has is told again once its claim has ended.
+    let due = doc! { "$max": [now(), "$notBefore", "$claim.until"] };
     [
         doc! { "$set": { "starts": starts } },
         doc! { "$set": {
             "since": fresh(now(), "$since"),
-            "due": fresh(now(), "$due"),
+            "due": fresh(due.into(), "$due"),
+            "demanded": fresh(REMOVE.into(), "$demanded"),
             "attempts": fresh(0_i64.into(), "$attempts"),
             "attempted": fresh(REMOVE.into(), "$attempted"),
             "firstFailure": fresh(REMOVE.into(), "$firstFailure"),
             "pending": true_if(is_pending()),
             "starts": REMOVE,
+            "renews": REMOVE,
         } },
     ]
 }
 
 pub(super) fn spread(spread: &Spread) -> Update {
-    let raised = doc! { "$set": {
+    let mut raised = doc! {
         "resource": record::id(spread.document.resource.as_bytes()),
         "bucket": i64::from(spread.document.url.bucket().number()),
         "wanted": { "$max": ["$wanted", literal(record::version(spread.wanted))] },
         "generation": { "$max": ["$generation", record::count(spread.generation.get())] },
         "present": { "$ifNull": ["$present", word(Present::No)] },
         "epoch": { "$ifNull": ["$epoch", record::count(Epoch::ZERO.get())] },
-    } };
-    let [first, second] = start_afresh_if_pending();
+    };
+    let mut pipeline = Vec::with_capacity(5);
+    if spread.round() > Round::ZERO {
+        let made = doc! { "$eq": [{ "$type": "$wanted" }, "missing"] };
+        let round = record::count(spread.round().get());
+        raised.insert("round", doc! { "$cond": [made, round, "$round"] });
+    }
+    pipeline.push(doc! { "$set": raised });
+    pipeline.extend(begin_round(spread));
+    pipeline.extend(start_afresh_if_pending());
     Update {
         filter: doc! { "_id": id_of(spread.subscription, &spread.document.url) },
-        pipeline: vec![raised, first, second],
-        upsert: true,
+        pipeline,
+        upsert: spread.makes_row(),
     }
+}
+
+/// Has everything told anew, where that was not done yet, by what a backfill or resync asks of a row.
+fn begin_round(spread: &Spread) -> Vec<Document> {
+    let round = record::count(spread.round().get());
+    let later = doc! { "$lt": [{ "$ifNull": ["$round", 0_i64] }, round.clone()] };
+    let (renews, present) = match spread.cause {
+        SpreadCause::Change | SpreadCause::Refused => return Vec::new(),
+        SpreadCause::Backfill(_) => {
+            let rests = doc! { "$not": [is_pending()] };
+            let is_dead = doc! { "$gt": ["$givenUp", "$settled"] };
+            let holds_none = doc! { "$eq": ["$present", word(Present::No)] };
+            let renews = doc! { "$and": [later, rests, { "$not": [is_dead] }, holds_none] };
+            (renews, word(Present::No))
+        }
+        SpreadCause::Resync(_) | SpreadCause::ResyncRefused(_) => (later, word(Present::Maybe)),
+    };
+    let anew = |value: Bson, field: &str| doc! { "$cond": ["$renews", value, field] };
+    vec![
+        doc! { "$set": { "renews": renews } },
+        doc! { "$set": {
+            "round": anew(round, "$round"),
+            "settled": anew(REMOVE.into(), "$settled"),
+            "givenUp": anew(REMOVE.into(), "$givenUp"),
+            "dead": anew(REMOVE.into(), "$dead"),
+            "present": anew(present, "$present"),
+        } },
+    ]
+}
+
+/// The round that a record must be in; records have none of the first one.
+fn in_round(round: Round) -> Bson {
+    if round == Round::ZERO { doc! { "$exists": false }.into() } else { record::count(round.get()) }
 }
 
 /// An effect of the lane's owner: takes place only where no later owner has been, and nothing as
 /// new is settled.
-pub(super) fn effect(epoch: Epoch, key: &RowKey, effect: &RowEffect) -> Option<Update> {
+pub(super) fn effect(epoch: Epoch, update: &RowUpdate) -> Update {
+    let RowUpdate { key, round, effect } = update;
     let version = record::version(effect.version());
     let mut filter = doc! {
         "_id": id(key),
         "epoch": { "$lte": record::count(epoch.get()) },
+        "round": in_round(*round),
         "settled": { "$not": { "$gte": version.clone() } },
     };
     if matches!(effect, RowEffect::GiveUp { .. }) {
@@ -74,23 +128,31 @@ pub(super) fn effect(epoch: Epoch, key: &RowKey, effect: &RowEffect) -> Option<U
         filter.insert("givenUp", doc! { "$not": { "$gt": version } });
     }
     let mut set = doc! { "epoch": record::count(epoch.get()) };
-    set.extend(taken(effect)?);
+    set.extend(taken(effect));
     let derived = doc! { "$set": { "pending": true_if(is_pending()) } };
-    Some(Update { filter, pipeline: vec![doc! { "$set": set }, derived], upsert: false })
+    Update { filter, pipeline: vec![doc! { "$set": set }, derived], upsert: false }
 }
 
-/// The fields an effect sets; `None` for one that is not known here.
-pub(super) fn taken(effect: &RowEffect) -> Option<Document> {
+/// The fields an effect sets.
+fn taken(effect: &RowEffect) -> Document {
     let version = |version: Version| literal(record::version(version));
-    Some(match effect {
-        RowEffect::Settle { version: settled, present } => doc! {
-            "settled": version(*settled),
-            "present": word(present),
-            "attempts": 0_i64,
-            "attempted": REMOVE,
-            "firstFailure": REMOVE,
-            "dead": { "$cond": [{ "$gt": ["$givenUp", version(*settled)] }, "$dead", REMOVE] },
-        },
+    match effect {
+        RowEffect::Settle { version: settled, present, not_before } => {
+            let mut set = doc! {
+                "settled": version(*settled),
+                "present": word(present),
+                "demanded": REMOVE,
+                "attempts": 0_i64,
+                "attempted": REMOVE,
+                "firstFailure": REMOVE,
+                "dead": { "$cond": [{ "$gt": ["$givenUp", version(*settled)] }, "$dead", REMOVE] },
+            };
+            if let Some(time) = not_before {
+                set.insert("notBefore", record::time(*time));
+                set.insert("due", doc! { "$max": ["$due", record::time(*time)] });
+            }
+            set
+        }
         RowEffect::Retry { version: attempted, present, attempts, due, first_failure } => doc! {
             "attempted": version(*attempted),
             "present": word(present),
@@ -102,12 +164,12 @@ pub(super) fn taken(effect: &RowEffect) -> Option<Document> {
             "givenUp": version(*given_up),
             "present": word(present),
             "dead": literal(write_dead(dead)),
+            "demanded": REMOVE,
             "attempts": 0_i64,
             "attempted": REMOVE,
             "firstFailure": REMOVE,
         },
-        _ => return None,
-    })
+    }
 }
 
 pub(super) fn replay(key: &RowKey, version: Version) -> Update {
@@ -120,15 +182,23 @@ pub(super) fn replay(key: &RowKey, version: Version) -> Update {
     }
 }
 
+/// The end of a claim: the row is to be had again as soon as its client may be told.
+pub(super) fn end_claim() -> Document {
+    doc! { "$set": { "claim": REMOVE, "due": earliest() } }
+}
+
 /// What the holder of a claim settles: the claim ends, and the version is settled unless one as
-/// new is already.
-pub(super) fn settle_claimed(settle: &RowEffect) -> Option<Vec<Document>> {
-    let overtaken = doc! { "$gte": ["$settled", literal(record::version(settle.version()))] };
-    let mut set = doc! { "claim": REMOVE };
-    for (field, value) in taken(settle)? {
+/// new is already, or the row is told in another round.
+pub(super) fn settle_claimed(round: Round, settle: &RowEffect) -> Vec<Document> {
+    let settled = doc! { "$gte": ["$settled", literal(record::version(settle.version()))] };
+    let round = record::count(round.get());
+    let another = doc! { "$ne": [{ "$ifNull": ["$round", 0_i64] }, round] };
+    let overtaken = doc! { "$or": [settled, another] };
+    let mut set = Document::new();
+    for (field, value) in taken(settle) {
         let old = format!("${field}");
         set.insert(field, doc! { "$cond": [overtaken.clone(), old, value] });
     }
     let derived = doc! { "$set": { "pending": true_if(is_pending()) } };
-    Some(vec![doc! { "$set": set }, derived])
+    vec![end_claim(), doc! { "$set": set }, derived]
 }

@@ -8,10 +8,10 @@ use flare_core::port::RowUpdate;
 use flare_core::{Error, ErrorKind, Result};
 
 use super::super::waves::{Wave, waves};
-use super::super::{MongoRepository, RACES, lost_race, unsupported};
+use super::super::{MongoRepository, RACES, lost_race};
 use super::change;
 use crate::BACKEND;
-use crate::bulk::{Update, Updated};
+use crate::bulk::Updated;
 
 const OPERATION: &str = "apply_rows";
 
@@ -44,24 +44,11 @@ impl MongoRepository {
         wave: Wave<RowUpdate>,
         answers: &mut [Option<Result<Applied>>],
     ) -> Wave<RowUpdate> {
-        let mut items: Wave<RowUpdate> = Vec::with_capacity(wave.len());
-        let mut updates: Vec<Update> = Vec::with_capacity(wave.len());
-        for (place, update) in wave {
-            match change::effect(epoch, &update.key, &update.effect) {
-                Some(conditional) => {
-                    updates.push(conditional);
-                    items.push((place, update));
-                }
-                None => {
-                    let error = unsupported(OPERATION, "this effect is not known here");
-                    answers[place] = Some(Err(error));
-                }
-            }
-        }
+        let updates = wave.iter().map(|(_, update)| change::effect(epoch, update)).collect();
         let rows = &self.stored.rows;
         let updated = self.connection.update_each(OPERATION, rows, updates).await;
         let mut missed: Wave<RowUpdate> = Vec::new();
-        for ((place, update), updated) in items.into_iter().zip(updated) {
+        for ((place, update), updated) in wave.into_iter().zip(updated) {
             match updated {
                 Ok(Updated::Missed) => missed.push((place, update)),
                 Ok(_) => answers[place] = Some(Ok(Applied::Done)),
@@ -101,7 +88,7 @@ impl MongoRepository {
                 Some(Ok(row)) => Some(row),
                 None => None,
             };
-            match why_not(epoch, row, &update.effect) {
+            match why_not(epoch, row, &update) {
                 Some(why) => answers[place] = Some(Ok(why)),
                 // The row has changed since, so that it would take place now.
                 None => again.push((place, update)),
@@ -111,13 +98,15 @@ impl MongoRepository {
     }
 }
 
-fn why_not(epoch: Epoch, row: Option<&Row>, effect: &RowEffect) -> Option<Applied> {
+fn why_not(epoch: Epoch, row: Option<&Row>, update: &RowUpdate) -> Option<Applied> {
+    let RowUpdate { round, effect, .. } = update;
     let Some(row) = row else { return Some(Applied::Missing) };
     let version = Some(effect.version());
     let given_up_later = matches!(effect, RowEffect::GiveUp { .. }) && row.given_up > version;
     if row.epoch > epoch {
         Some(Applied::Fenced { epoch: row.epoch })
     } else {
-        (row.settled >= version || given_up_later).then_some(Applied::Overtaken)
+        let overtaken = row.round != *round || row.settled >= version || given_up_later;
+        overtaken.then_some(Applied::Overtaken)
     }
 }

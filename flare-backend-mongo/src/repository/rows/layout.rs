@@ -3,7 +3,7 @@
 use flare_core::Result;
 use flare_core::model::{
     Claim, ClaimId, DeadLetter, DeadLetterId, DocumentKey, DocumentUrl, Epoch, Generation, Present,
-    ResourceId, Row, RowKey, Spread, SubscriptionId,
+    ResourceId, Round, Row, RowKey, Spread, SubscriptionId,
 };
 use mongodb::bson::{Bson, Document, doc};
 use serde::Serialize;
@@ -50,12 +50,12 @@ pub(super) fn raw_id(record: Record<'_>) -> Result<Bson> {
 
 pub(in crate::repository) fn read_row(record: Record<'_>) -> Result<Row> {
     let key = read_key(record)?;
-    let spread = Spread {
-        subscription: key.subscription,
-        generation: Generation::new(record.small("generation")?),
-        document: DocumentKey::new(ResourceId::from_bytes(record.id("resource")?), key.url),
-        wanted: record.version("wanted")?,
-    };
+    let spread = Spread::new(
+        key.subscription,
+        Generation::new(record.small("generation")?),
+        DocumentKey::new(ResourceId::from_bytes(record.id("resource")?), key.url),
+        record.version("wanted")?,
+    );
     let mut row = Row::new(&spread, record.time("since")?);
     row.settled = record.version_if_any("settled")?;
     row.given_up = record.version_if_any("givenUp")?;
@@ -66,12 +66,29 @@ pub(in crate::repository) fn read_row(record: Record<'_>) -> Result<Row> {
     row.due = record.time("due")?;
     row.first_failure = record.time_if_any("firstFailure")?;
     row.epoch = Epoch::new(record.small("epoch")?);
+    row.round = read_round(record)?;
+    row.not_before = record.time_if_any("notBefore")?;
+    row.demanded = record.flag("demanded")?;
     row.claim = record.inner_if_any("claim")?.map(read_claim).transpose()?;
     Ok(row)
 }
 
+/// Which round a row is told in; records have none of the first one.
+pub(super) fn read_round(record: Record<'_>) -> Result<Round> {
+    match record.number_if_any("round")? {
+        None => Ok(Round::ZERO),
+        Some(_) => Ok(Round::new(record.small("round")?)),
+    }
+}
+
 fn read_claim(record: Record<'_>) -> Result<Claim> {
-    Ok(Claim { id: ClaimId::from_bytes(record.id("id")?), until: record.time("until")? })
+    let (id, until) = (ClaimId::from_bytes(record.id("id")?), record.time("until")?);
+    // A claim from before that was noted leaves it in doubt.
+    let held = match record.text_if_any("held")? {
+        None => Present::Maybe,
+        Some(_) => read_word(record, "held")?,
+    };
+    Ok(Claim { id, until, held })
 }
 
 fn read_dead(record: Record<'_>) -> Result<DeadLetter> {

@@ -1,7 +1,8 @@
 //! Takes spreads, outcomes, claims and replays; gives what is pending, due, dead.
 //!
 //! A record: `{_id: {subscription, url}, resource, bucket, wanted, settled?, givenUp?, dead?,
-//! present, generation, attempts, attempted?, due, firstFailure?, since, epoch, claim?, needs?}`, and
+//! present, generation, round?, attempts, attempted?, due, notBefore?, demanded?, firstFailure?, since,
+//! epoch, claim?, needs?}`, and
 //! derived from these in the same write: `pending`, true or not there.
 
 mod change;
@@ -149,6 +150,9 @@ impl RowStore for MongoRepository {
                 "$lte": i64::from(query.buckets.last.number()),
             },
         };
+        if query.demanded {
+            pending.insert("demanded", true);
+        }
         if let Some(time) = query.due_by {
             pending.insert("due", doc! { "$lte": record::time(time) });
         }
@@ -194,6 +198,10 @@ impl RowStore for MongoRepository {
         self.claim(request).await
     }
 
+    async fn demand_rows(&self, subscription: SubscriptionId, max: usize) -> Result<u64> {
+        self.demand(subscription, max).await
+    }
+
     async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
         self.settle_claims(updates).await
     }
@@ -204,7 +212,7 @@ impl RowStore for MongoRepository {
         let later = doc! {
             "pending": true,
             "_id.subscription": record::id(subscription.as_bytes()),
-            "$expr": { "$gt": ["$due", now()] },
+            "$expr": { "$and": [{ "$gt": ["$due", change::earliest()] }, claim::unclaimed()] },
         };
         let question = rows.find(later.clone()).projection(doc! { "_id": 1 }).limit(limit(most));
         let keys = self.connection.all(OPERATION, question, raw_id).await?;
@@ -213,7 +221,8 @@ impl RowStore for MongoRepository {
         }
         let mut these = later;
         these.insert("_id", doc! { "$in": keys });
-        let call = rows.update_many(these, vec![doc! { "$set": { "due": now() } }]);
+        let due = doc! { "$set": { "due": change::earliest() } };
+        let call = rows.update_many(these, vec![due]);
         let expedited = self.connection.run(OPERATION, call).await?.modified_count;
         // Zero would mean that none is left; these may have become due by themselves.
         Ok(expedited.max(1))

@@ -21,7 +21,7 @@ use crate::model::{Invalid, Layout, rfc3339};
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Wire", try_from = "Wire")]
+#[serde(into = "StoredChange", try_from = "StoredChange")]
 pub struct ChangeRule {
     field: ChangeField,
     format: ChangeFormat,
@@ -175,16 +175,16 @@ fn scaled(number: i64, nanos: i64) -> Result<i64, Invalid> {
     })
 }
 
-/// A change as JSON has it. What is stored may have been written by a newer version, so fields that
+/// A change as stores keep it. It may have been written by a newer version, so fields that
 /// are not known are left aside; a resource is never written again, so they stay.
 #[derive(Serialize, Deserialize)]
-struct Wire {
+struct StoredChange {
     field: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     format: Option<String>,
 }
 
-impl From<ChangeRule> for Wire {
+impl From<ChangeRule> for StoredChange {
     fn from(change: ChangeRule) -> Self {
         Self {
             field: change.field.as_str().to_owned(),
@@ -193,10 +193,10 @@ impl From<ChangeRule> for Wire {
     }
 }
 
-impl TryFrom<Wire> for ChangeRule {
+impl TryFrom<StoredChange> for ChangeRule {
     type Error = Invalid;
 
-    fn try_from(wire: Wire) -> Result<Self, Invalid> {
-        Self::new(&wire.field, wire.format.as_deref())
+    fn try_from(stored: StoredChange) -> Result<Self, Invalid> {
+        Self::new(&stored.field, stored.format.as_deref())
     }
 }

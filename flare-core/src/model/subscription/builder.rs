@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use super::content::ContentOptions;
-use super::data::Data;
+use super::data::{Data, DataValue};
 use super::delivery::DeliveryOptions;
 use super::endpoint::EndpointDraft;
 use super::filter::Filter;
+use super::headers::Headers;
 use super::method::Method;
 use super::mode::Mode;
 use super::rate::Rate;
@@ -16,7 +17,6 @@ use super::signing::Signing;
 use super::spec::SubscriptionSpec;
 use super::status_codes::StatusCodes;
 use super::url::UrlTemplate;
-use crate::model::json::Json;
 use crate::model::kept::KeptFields;
 use crate::model::{Action, Invalid};
 
@@ -75,6 +75,19 @@ impl SubscriptionBuilder {
         self
     }
 
+    /// All headers at once: names, each with its values. Values are templates.
+    pub fn headers<N, V>(mut self, entries: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<String>,
+        V: IntoIterator,
+        V::Item: AsRef<str>,
+    {
+        if let Some(headers) = self.note("endpoint.headers", Headers::new(entries)) {
+            self.endpoint.headers = headers;
+        }
+        self
+    }
+
     /// Where notifications of one action go.
     pub fn action_url(mut self, action: Action, url: impl AsRef<str>) -> Self {
         let url = UrlTemplate::parse(url.as_ref());
@@ -99,6 +112,22 @@ impl SubscriptionBuilder {
         let headers = self.endpoint.action_mut(action).headers.get_or_insert_default();
         let added = headers.append(name.as_ref(), value.as_ref());
         self.note(&format!("endpoint.actions.{action}.headers"), added);
+        self
+    }
+
+    /// All headers of one action at once, which then has none of the endpoint's.
+    pub fn action_headers<N, V>(
+        mut self,
+        action: Action,
+        entries: impl IntoIterator<Item = (N, V)>,
+    ) -> Self
+    where
+        N: Into<String>,
+        V: IntoIterator,
+        V::Item: AsRef<str>,
+    {
+        let path = format!("endpoint.actions.{action}.headers");
+        self.endpoint.action_mut(action).headers = self.note(&path, Headers::new(entries));
         self
     }
 
@@ -160,6 +189,13 @@ impl SubscriptionBuilder {
         self
     }
 
+    /// Tells the client of a document at most once in this time, and of its newest version then: what
+    /// changes a hundred times a second arrives once in each interval, and the last version certainly.
+    pub fn min_interval(mut self, interval: Duration) -> Self {
+        self.delivery.min_interval = Some(interval);
+        self
+    }
+
     /// Whether the document is sent, not just that it changed; true unless set.
     pub fn document(mut self, document: bool) -> Self {
         self.content.document = document;
@@ -175,10 +211,18 @@ impl SubscriptionBuilder {
     /// Adds a value of the client's own to the envelope: a boolean, a number, a string (which is a
     /// template) or a list of those.
     pub fn data(mut self, name: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
-        let text = value.into().to_string();
+        let name = name.into();
         let data = self.data.get_or_insert_default();
-        let added = Json::parse(text.as_bytes()).and_then(|json| data.insert(name.into(), json));
+        let added = DataValue::read(&value.into().to_string())
+            .map_err(|invalid| invalid.within(&name))
+            .and_then(|value| data.add(name, value));
         self.note("data", added);
+        self
+    }
+
+    /// All values of the client's own at once, numbers exactly as they are written.
+    pub fn all_data(mut self, data: Data) -> Self {
+        self.data = Some(data);
         self
     }
 

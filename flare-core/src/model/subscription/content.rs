@@ -1,13 +1,9 @@
 //! Takes what a notification's body should hold; gives it checked. Builds no body.
 
-use serde::Serialize;
-
 use crate::model::Invalid;
-use crate::model::json::Json;
 
 /// What the body of a notification is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentOptions {
     pub(crate) document: bool,
     pub(crate) envelope: bool,
@@ -37,6 +33,12 @@ impl ContentOptions {
         Ok(options)
     }
 
+    /// The same in an envelope, for a client that is told many things at once.
+    pub(crate) const fn enveloped(mut self) -> Self {
+        self.envelope = true;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if self.envelope || self.document {
             return Ok(());
@@ -45,15 +47,5 @@ impl ContentOptions {
             "document",
             "must not be false without the envelope: nothing would be sent",
         ))
-    }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let content = Self {
-            document: fields.read("document", Json::bool)?.unwrap_or(true),
-            envelope: fields.read("envelope", Json::bool)?.unwrap_or(true),
-        };
-        fields.finish(&["document", "envelope"])?;
-        Ok(content)
     }
 }

@@ -3,9 +3,9 @@
 
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::json::{Json, Kind};
 use crate::model::{Escape, Invalid, MissingValue, Template};
 
 /// The most entries of `data`.
@@ -48,6 +48,18 @@ pub enum DataScalar {
 pub struct DataNumber(String);
 
 impl DataNumber {
+    /// Takes the text of one JSON number. The refusal has an empty field.
+    pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
+        let text = text.into();
+        let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        // A parser of JSON would take what is around it for space.
+        let whole = text.ends_with(|c: char| c.is_ascii_digit());
+        match serde_json::from_str::<&RawValue>(&text) {
+            Ok(_) if number && whole => Ok(Self(text)),
+            _ => Err(Invalid::new("", "must be a JSON number")),
+        }
+    }
+
     /// The number's text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -55,6 +67,15 @@ impl DataNumber {
 }
 
 impl Data {
+    /// Takes names with their values; a name is given once.
+    pub fn new(entries: impl IntoIterator<Item = (String, DataValue)>) -> Result<Self, Invalid> {
+        let mut data = Self::default();
+        for (name, value) in entries {
+            data.add(name, value)?;
+        }
+        Ok(data)
+    }
+
     /// The names with their values, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &DataValue)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), value))
@@ -107,26 +128,12 @@ impl Data {
         })
     }
 
-    pub(crate) fn insert(&mut self, name: String, value: Json<'_>) -> Result<(), Invalid> {
+    pub(crate) fn add(&mut self, name: String, value: DataValue) -> Result<(), Invalid> {
         if self.get(&name).is_some() {
             return Err(Invalid::new(name, "is given twice"));
         }
-        let value = DataValue::read(value).map_err(|invalid| invalid.within(&name))?;
         self.entries.push((name, value));
         self.check_sizes()
-    }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let Kind::Object = json.kind() else {
-            return Err(json.refuse("an object of booleans, numbers, strings and lists of those"));
-        };
-        let entries = json.object()?.into_iter().map(|(name, value)| {
-            let value = DataValue::read(value).map_err(|invalid| invalid.within(&name))?;
-            Ok((name, value))
-        });
-        let data = Self { entries: entries.collect::<Result<_, Invalid>>()? };
-        data.check_sizes()?;
-        Ok(data)
     }
 
     fn check_sizes(&self) -> Result<(), Invalid> {
@@ -142,14 +149,18 @@ impl Data {
 }
 
 impl DataValue {
-    fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        match json.kind() {
-            Kind::List => json.each(DataScalar::read).map(Self::List),
-            Kind::Null | Kind::Object => {
-                Err(json.refuse("a boolean, a number, a string or a list of those"))
-            }
-            _ => DataScalar::read(json).map(Self::Scalar),
+    /// Takes the text of one JSON value. The refusal has an empty field, or the place in the list.
+    pub(crate) fn read(json: &str) -> Result<Self, Invalid> {
+        if !json.starts_with('[') {
+            let wanted = "a boolean, a number, a string or a list of those";
+            return DataScalar::read(json, wanted).map(Self::Scalar);
         }
+        let items: Vec<&RawValue> = serde_json::from_str(json).map_err(not_json)?;
+        let scalars = items.into_iter().enumerate().map(|(i, item)| {
+            DataScalar::read(item.get(), "a boolean, a number or a string")
+                .map_err(|invalid| invalid.within(&format!("[{i}]")))
+        });
+        scalars.collect::<Result<_, _>>().map(Self::List)
     }
 
     fn len(&self) -> usize {
@@ -161,13 +172,19 @@ impl DataValue {
 }
 
 impl DataScalar {
-    fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        match json.kind() {
-            Kind::Bool => json.bool().map(Self::Bool),
-            Kind::Number => Ok(Self::Number(DataNumber(json.text().to_owned()))),
-            Kind::String => Template::parse(&json.string()?).map(Self::Text),
-            _ => Err(json.refuse("a boolean, a number or a string")),
+    fn read(json: &str, wanted: &str) -> Result<Self, Invalid> {
+        if let Ok(number) = DataNumber::new(json) {
+            return Ok(Self::Number(number));
         }
+        let kind = match serde_json::from_str(json).map_err(not_json)? {
+            Value::Bool(value) => return Ok(Self::Bool(value)),
+            Value::String(text) => return Template::parse(&text).map(Self::Text),
+            Value::Null => "null",
+            Value::Number(_) => "a number",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        Err(Invalid::new("", format!("must be {wanted}, not {kind}")))
     }
 
     fn render<'v>(
@@ -190,9 +207,13 @@ impl DataScalar {
     }
 }
 
+fn not_json(error: serde_json::Error) -> Invalid {
+    Invalid::new("", format!("must be JSON: {error}"))
+}
+
 /// A JSON string.
 fn quoted(text: String) -> String {
-    serde_json::Value::String(text).to_string()
+    Value::String(text).to_string()
 }
 
 impl Serialize for Data {

@@ -4,14 +4,12 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::rate::Rate;
 use super::retry::RetryPolicy;
 use super::status_codes::StatusCodes;
 use crate::model::Invalid;
-use crate::model::duration::{checked_positive, serialize_option};
-use crate::model::json::{Json, in_range};
+use crate::model::duration::checked_positive;
+use crate::model::invalid::in_range;
 
 /// The most requests in flight a subscription may ask for.
 pub const MAX_CONCURRENCY: u32 = 10_000;
@@ -20,25 +18,24 @@ pub const MAX_LANES: u32 = 1_024;
 /// The longest time one request may take.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
+/// The longest time a client may be told nothing of a document's further changes.
+pub const MAX_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
 const CONCURRENCY: RangeInclusive<u32> = 1..=MAX_CONCURRENCY;
 const LANES: RangeInclusive<u32> = 1..=MAX_LANES;
 
 /// What counts as success, when to try again, and how much at once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOptions {
     pub(crate) success: StatusCodes,
     pub(crate) discard: StatusCodes,
     pub(crate) retry: RetryPolicy,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_option")]
     pub(crate) ttl: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<Rate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_option")]
     pub(crate) timeout: Option<Duration>,
     pub(crate) lanes: u32,
+    pub(crate) min_interval: Option<Duration>,
 }
 
 impl Default for DeliveryOptions {
@@ -52,6 +49,7 @@ impl Default for DeliveryOptions {
             concurrency: None,
             timeout: None,
             lanes: 1,
+            min_interval: None,
         }
     }
 }
@@ -99,6 +97,12 @@ impl DeliveryOptions {
         self.lanes as u16
     }
 
+    /// How long a client is told nothing more of a document that it was told of; `None`: it is told
+    /// of every change as soon as may be.
+    pub fn min_interval(&self) -> Option<Duration> {
+        self.min_interval
+    }
+
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if self.success.is_empty() {
             return Err(Invalid::new("success", "must have at least one status code"));
@@ -116,6 +120,9 @@ impl DeliveryOptions {
         if let Some(concurrency) = self.concurrency {
             in_range(concurrency, &CONCURRENCY).map_err(|e| e.within("concurrency"))?;
         }
+        if let Some(interval) = self.min_interval {
+            checked_interval(interval).map_err(|invalid| invalid.within("minInterval"))?;
+        }
         in_range(self.lanes, &LANES).map_err(|invalid| invalid.within("lanes"))?;
         match self.concurrency {
             Some(concurrency) if self.lanes > concurrency => {
@@ -125,32 +132,13 @@ impl DeliveryOptions {
             _ => Ok(()),
         }
     }
+}
 
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let default = Self::default();
-        let delivery = Self {
-            success: fields.read("success", StatusCodes::read)?.unwrap_or(default.success),
-            discard: fields.read("discard", StatusCodes::read)?.unwrap_or(default.discard),
-            retry: fields.read("retry", RetryPolicy::read)?.unwrap_or(default.retry),
-            ttl: fields.read("ttl", Json::duration)?,
-            rate: fields.read("rate", Rate::read)?,
-            concurrency: fields.read("concurrency", |n| n.integer(&CONCURRENCY))?,
-            timeout: fields.read("timeout", Json::duration)?,
-            lanes: fields.read("lanes", |n| n.integer(&LANES))?.unwrap_or(default.lanes),
-        };
-        fields.finish(&[
-            "success",
-            "discard",
-            "retry",
-            "ttl",
-            "rate",
-            "concurrency",
-            "timeout",
-            "lanes",
-        ])?;
-        Ok(delivery)
+fn checked_interval(interval: Duration) -> Result<Duration, Invalid> {
+    if interval > MAX_INTERVAL {
+        return Err(Invalid::new("", "must be at most \"24h\""));
     }
+    checked_positive(interval)
 }
 
 fn checked_timeout(timeout: Duration) -> Result<Duration, Invalid> {

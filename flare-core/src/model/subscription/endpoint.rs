@@ -3,45 +3,33 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
-
-use super::headers::{ExposedHeaders, Headers, MASK};
+use super::headers::{Headers, MASK};
 use super::method::Method;
 use super::url::UrlTemplate;
-use crate::model::json::Json;
 use crate::model::{Action, Invalid};
 
 /// Where notifications go: one request for every action, or one of its own for some.
-#[derive(Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClientEndpoint {
     /// The URL given; where none was, the one of create, which then nobody falls back on.
-    #[serde(skip)]
     fallback: UrlTemplate,
     draft: EndpointDraft,
 }
 
 /// An endpoint whose actions may still lack a URL.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EndpointDraft {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<UrlTemplate>,
     pub(crate) method: Method,
     pub(crate) headers: Headers,
-    #[serde(skip_serializing_if = "Actions::is_empty")]
     actions: Actions,
 }
 
 /// What one action does differently. What is not given is the endpoint's own.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointOverride {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<UrlTemplate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) method: Option<Method>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) headers: Option<Headers>,
 }
 
@@ -57,14 +45,10 @@ pub struct RequestTemplate<'a> {
     pub headers: &'a Headers,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Actions {
-    #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<EndpointOverride>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     update: Option<EndpointOverride>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     delete: Option<EndpointOverride>,
 }
 
@@ -131,70 +115,6 @@ impl ClientEndpoint {
     }
 }
 
-/// The stored form: every header as it is.
-pub(crate) struct ExposedEndpoint<'a>(pub(crate) &'a ClientEndpoint);
-
-impl Serialize for ExposedEndpoint<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let EndpointDraft { url, method, headers, actions } = &self.0.draft;
-        let exposed = ExposedActions {
-            create: actions.create.as_ref().map(ExposedOverride::of),
-            update: actions.update.as_ref().map(ExposedOverride::of),
-            delete: actions.delete.as_ref().map(ExposedOverride::of),
-        };
-        let form = ExposedForm {
-            url: url.as_ref(),
-            method: *method,
-            headers: ExposedHeaders(headers),
-            actions: (!actions.is_empty()).then_some(exposed),
-        };
-        form.serialize(serializer)
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExposedForm<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<&'a UrlTemplate>,
-    method: Method,
-    headers: ExposedHeaders<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actions: Option<ExposedActions<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExposedActions<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    create: Option<ExposedOverride<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    update: Option<ExposedOverride<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delete: Option<ExposedOverride<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExposedOverride<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<&'a UrlTemplate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<Method>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    headers: Option<ExposedHeaders<'a>>,
-}
-
-impl<'a> ExposedOverride<'a> {
-    fn of(own: &'a EndpointOverride) -> Self {
-        Self {
-            url: own.url.as_ref(),
-            method: own.method,
-            headers: own.headers.as_ref().map(ExposedHeaders),
-        }
-    }
-}
-
 impl fmt::Debug for ClientEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.draft.fmt(f)
@@ -224,18 +144,6 @@ impl EndpointDraft {
             }
         }
     }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let endpoint = Self {
-            url: fields.read("url", |url| UrlTemplate::parse(&url.string()?))?,
-            method: fields.read("method", |method| method.string()?.parse())?.unwrap_or_default(),
-            headers: fields.read("headers", Headers::read)?.unwrap_or_default(),
-            actions: fields.read("actions", Actions::read)?.unwrap_or_default(),
-        };
-        fields.finish(&["url", "method", "headers", "actions"])?;
-        Ok(endpoint)
-    }
 }
 
 impl EndpointOverride {
@@ -252,17 +160,6 @@ impl EndpointOverride {
     /// The action's own headers; empty ones replace the endpoint's by none.
     pub fn headers(&self) -> Option<&Headers> {
         self.headers.as_ref()
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let own = Self {
-            url: fields.read("url", |url| UrlTemplate::parse(&url.string()?))?,
-            method: fields.read("method", |method| method.string()?.parse())?,
-            headers: fields.read("headers", Headers::read)?,
-        };
-        fields.finish(&["url", "method", "headers"])?;
-        Ok(own)
     }
 }
 
@@ -281,20 +178,5 @@ impl Actions {
             Action::Update => &mut self.update,
             Action::Delete => &mut self.delete,
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.create.is_none() && self.update.is_none() && self.delete.is_none()
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let actions = Self {
-            create: fields.read("create", EndpointOverride::read)?,
-            update: fields.read("update", EndpointOverride::read)?,
-            delete: fields.read("delete", EndpointOverride::read)?,
-        };
-        fields.finish(&["create", "update", "delete"])?;
-        Ok(actions)
     }
 }

@@ -1,15 +1,12 @@
 //! Takes a CEL expression as text; gives it within its size. Does not compile or run it.
 
-use serde::Serialize;
-
 use crate::model::Invalid;
 
 /// The longest filter, in bytes.
 pub const MAX_FILTER_BYTES: usize = 8 * 1024;
 
 /// A CEL expression over `document`, `revision` and `params`: should the client have this document?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter(String);
 
 impl Filter {

@@ -4,10 +4,6 @@
 
 use std::fmt;
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-
-use crate::model::json::Json;
 use crate::model::{Invalid, Template};
 
 /// The most header lines of one request.
@@ -52,7 +48,7 @@ const CREDENTIALS: [&str; 9] = [
 
 /// Header names, each with the templates of its values.
 ///
-/// `Debug` shows the names only: values are where clients put their tokens. `Serialize` shows
+/// `Debug` shows the names only: values are where clients put their tokens. [`shown`](Self::shown) has
 /// [`MASK`] for each value of a name that looks like a credential's (`Authorization`, `Cookie`,
 /// `X-Api-Key`, `…-Token`, `…-Secret` and the like).
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -61,9 +57,41 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// Takes names, each with its values; a name is given once, in whatever case.
+    pub(crate) fn new<N, V>(entries: impl IntoIterator<Item = (N, V)>) -> Result<Self, Invalid>
+    where
+        N: Into<String>,
+        V: IntoIterator,
+        V::Item: AsRef<str>,
+    {
+        let mut headers = Self::default();
+        for (name, values) in entries {
+            let name = name.into();
+            // Before comparing every name with every other.
+            if headers.entries.len() == MAX_HEADERS {
+                return Err(too_many());
+            }
+            if headers.get(&name).is_some() {
+                return Err(Invalid::new(name, "is given twice, in different case"));
+            }
+            let values = checked_values(&name, values).map_err(|invalid| invalid.within(&name))?;
+            headers.entries.push((name, values));
+        }
+        headers.check_sizes()?;
+        Ok(headers)
+    }
+
     /// The names as given, each with its values, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[Template])> {
         self.entries.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
+    }
+
+    /// As a reader may see them: [`MASK`] in the place of each value that is a credential.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.iter().map(|(name, values)| {
+            let hidden = is_credential(name);
+            (name, values.iter().map(|it| if hidden { MASK } else { it.as_str() }).collect())
+        })
     }
 
     /// The values of a header, by its name in any case.
@@ -112,24 +140,6 @@ impl Headers {
         self.check_sizes()
     }
 
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut headers = Self::default();
-        let entries = json.object()?;
-        // Before comparing every name with every other.
-        if entries.len() > MAX_HEADERS {
-            return Err(Invalid::new("", format!("must have at most {MAX_HEADERS} values")));
-        }
-        for (name, values) in entries {
-            let values = read_values(&name, values).map_err(|invalid| invalid.within(&name))?;
-            if headers.get(&name).is_some() {
-                return Err(Invalid::new(name, "is given twice, in different case"));
-            }
-            headers.entries.push((name, values));
-        }
-        headers.check_sizes()?;
-        Ok(headers)
-    }
-
     fn check_sizes(&self) -> Result<(), Invalid> {
         let lines: usize = self.entries.iter().map(|(_, values)| values.len()).sum();
         let bytes: usize = self
@@ -138,7 +148,7 @@ impl Headers {
             .flat_map(|(name, values)| values.iter().map(|v| name.len() + v.as_str().len()))
             .sum();
         if lines > MAX_HEADERS {
-            return Err(Invalid::new("", format!("must have at most {MAX_HEADERS} values")));
+            return Err(too_many());
         }
         if bytes > MAX_HEADER_BYTES {
             return Err(Invalid::new("", format!("must be at most {MAX_HEADER_BYTES} bytes")));
@@ -147,12 +157,20 @@ impl Headers {
     }
 }
 
-fn read_values(name: &str, values: Json<'_>) -> Result<Vec<Template>, Invalid> {
+fn too_many() -> Invalid {
+    Invalid::new("", format!("must have at most {MAX_HEADERS} values"))
+}
+
+fn checked_values<V>(name: &str, values: V) -> Result<Vec<Template>, Invalid>
+where
+    V: IntoIterator,
+    V::Item: AsRef<str>,
+{
     check_name(name)?;
-    let Ok(_) = values.list() else {
-        return Err(values.refuse("a list of strings, like [\"value\"]"));
-    };
-    let values = values.each(|value| check_value(&value.string()?))?;
+    let checked = values.into_iter().enumerate().map(|(i, value)| {
+        check_value(value.as_ref()).map_err(|invalid| invalid.within(&format!("[{i}]")))
+    });
+    let values = checked.collect::<Result<Vec<_>, _>>()?;
     if values.is_empty() {
         return Err(Invalid::new("", "must have at least one value; leave the header out instead"));
     }
@@ -195,32 +213,6 @@ fn is_credential(name: &str) -> bool {
 
 fn is_mask(value: &Template) -> bool {
     value.as_str() == MASK
-}
-
-impl Serialize for Headers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
-        for (name, values) in &self.entries {
-            match is_credential(name) {
-                true => map.serialize_entry(name, &vec![MASK; values.len()])?,
-                false => map.serialize_entry(name, values)?,
-            }
-        }
-        map.end()
-    }
-}
-
-/// The stored form: every value as it is.
-pub(crate) struct ExposedHeaders<'a>(pub(crate) &'a Headers);
-
-impl Serialize for ExposedHeaders<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.entries.len()))?;
-        for (name, values) in &self.0.entries {
-            map.serialize_entry(name, values)?;
-        }
-        map.end()
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Takes what a client wishes, from JSON or Rust; gives it checked, to store, show and act on.
-//! In the order of reading: the whole, how it comes in, its parts. No I/O; knows no resource.
+//! Takes what a client wishes; gives it checked, to store, show and act on. In the order of reading:
+//! the whole, how it comes in, its parts. No I/O; knows no resource, and nothing of REST's JSON.
 
 mod builder;
 mod content;
@@ -25,7 +25,7 @@ mod url;
 pub use builder::SubscriptionBuilder;
 pub use content::ContentOptions;
 pub use data::{Data, DataNumber, DataScalar, DataValue, MAX_DATA_BYTES, MAX_DATA_ENTRIES};
-pub use delivery::{DeliveryOptions, MAX_CONCURRENCY, MAX_LANES, MAX_TIMEOUT};
+pub use delivery::{DeliveryOptions, MAX_CONCURRENCY, MAX_INTERVAL, MAX_LANES, MAX_TIMEOUT};
 pub use endpoint::{ClientEndpoint, EndpointOverride, RequestTemplate};
 pub use filter::{Filter, MAX_FILTER_BYTES};
 pub use headers::{Headers, MASK, MAX_HEADER_BYTES, MAX_HEADERS};
@@ -34,7 +34,7 @@ pub use method::Method;
 pub use mode::Mode;
 pub use rate::Rate;
 pub use record::Subscription;
-pub use report::SubscriptionReport;
+pub use report::{BackfillProgress, SubscriptionReport};
 pub use retry::{BackoffFunction, RetryPolicy, RetryPolicyBuilder};
 pub use signing::{Signing, SigningChange};
 pub use spec::SubscriptionSpec;

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Invalid;
 
 /// Who begins: Flare, or the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Mode {
@@ -18,14 +18,24 @@ pub enum Mode {
     Passive,
 }
 
+impl Mode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::Active, Self::Passive];
+
+    /// The mode as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Passive => "passive",
+        }
+    }
+}
+
 impl FromStr for Mode {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        match text {
-            "active" => Ok(Self::Active),
-            "passive" => Ok(Self::Passive),
-            _ => Err(Invalid::new("", "must be active or passive")),
-        }
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| Invalid::new("", "must be active or passive"))
     }
 }

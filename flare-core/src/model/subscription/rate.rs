@@ -3,11 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::model::Invalid;
-use crate::model::duration::{self, checked_positive};
-use crate::model::json::{Json, in_range};
+use crate::model::duration::checked_positive;
+use crate::model::invalid::in_range;
 
 const LIMIT: RangeInclusive<u32> = 1..=u32::MAX;
 
@@ -21,10 +19,9 @@ const LIMIT: RangeInclusive<u32> = 1..=u32::MAX;
 /// assert_eq!(rate.burst(), 10);
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     limit: u32,
-    #[serde(with = "duration")]
     period: Duration,
 }
 
@@ -50,15 +47,5 @@ impl Rate {
     pub fn burst(&self) -> u64 {
         let burst = u128::from(self.limit) * 100 / self.period.as_millis().max(1);
         u64::try_from(burst).unwrap_or(u64::MAX).max(1)
-    }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let limit = fields.read("limit", |limit| limit.integer(&LIMIT))?;
-        let period = fields.read("period", Json::duration)?;
-        fields.finish(&["limit", "period"])?;
-        let limit = limit.ok_or_else(|| Invalid::new("limit", "is required"))?;
-        let period = period.ok_or_else(|| Invalid::new("period", "is required"))?;
-        Self::new(limit, period)
     }
 }

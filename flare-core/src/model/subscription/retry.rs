@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Invalid;
-use crate::model::json::{Json, in_range};
+use crate::model::invalid::in_range;
 
 const COUNT: RangeInclusive<u32> = 0..=100;
 const SECONDS: RangeInclusive<u32> = 1..=3600;
@@ -24,8 +24,7 @@ const SECONDS: RangeInclusive<u32> = 1..=3600;
 /// assert_eq!((policy.min_delay_target(), policy.max_delay_target()), (20, 60));
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     num_retries: u32,
     num_no_delay_retries: u32,
@@ -37,7 +36,7 @@ pub struct RetryPolicy {
 }
 
 /// How delays grow from the smallest to the largest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum BackoffFunction {
@@ -77,7 +76,11 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// A policy with SNS's defaults: 3 retries, 20 seconds apart.
     pub fn builder() -> RetryPolicyBuilder {
-        let policy = Self {
+        RetryPolicyBuilder { policy: Self::sns(), min_given: false }
+    }
+
+    pub(super) fn sns() -> Self {
+        Self {
             num_retries: 3,
             num_no_delay_retries: 0,
             min_delay_target: 20,
@@ -85,8 +88,7 @@ impl RetryPolicy {
             max_delay_target: 20,
             num_max_delay_retries: 0,
             backoff_function: BackoffFunction::Linear,
-        };
-        RetryPolicyBuilder { policy, min_given: false }
+        }
     }
 
     /// How many retries there are after the first attempt.
@@ -134,42 +136,6 @@ impl RetryPolicy {
         self.num_no_delay_retries
             .saturating_add(self.num_min_delay_retries)
             .saturating_add(self.num_max_delay_retries)
-    }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let mut builder = Self::builder();
-        let policy = &mut builder.policy;
-        if let Some(seconds) = fields.read("minDelayTarget", |n| n.integer(&SECONDS))? {
-            policy.min_delay_target = seconds;
-            builder.min_given = true;
-        }
-        if let Some(seconds) = fields.read("maxDelayTarget", |n| n.integer(&SECONDS))? {
-            policy.max_delay_target = seconds;
-        }
-        for (name, slot) in [
-            ("numRetries", &mut policy.num_retries),
-            ("numNoDelayRetries", &mut policy.num_no_delay_retries),
-            ("numMinDelayRetries", &mut policy.num_min_delay_retries),
-            ("numMaxDelayRetries", &mut policy.num_max_delay_retries),
-        ] {
-            if let Some(count) = fields.read(name, |n| n.integer(&COUNT))? {
-                *slot = count;
-            }
-        }
-        if let Some(function) = fields.read("backoffFunction", |f| f.string()?.parse())? {
-            policy.backoff_function = function;
-        }
-        fields.finish(&[
-            "numRetries",
-            "numNoDelayRetries",
-            "minDelayTarget",
-            "numMinDelayRetries",
-            "maxDelayTarget",
-            "numMaxDelayRetries",
-            "backoffFunction",
-        ])?;
-        builder.build()
     }
 }
 
@@ -261,19 +227,27 @@ impl RetryPolicyBuilder {
     }
 }
 
+impl BackoffFunction {
+    /// Every function there is.
+    pub const ALL: [Self; 4] = [Self::Linear, Self::Arithmetic, Self::Geometric, Self::Exponential];
+
+    /// The function as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Arithmetic => "arithmetic",
+            Self::Geometric => "geometric",
+            Self::Exponential => "exponential",
+        }
+    }
+}
+
 impl FromStr for BackoffFunction {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        match text {
-            "linear" => Ok(Self::Linear),
-            "arithmetic" => Ok(Self::Arithmetic),
-            "geometric" => Ok(Self::Geometric),
-            "exponential" => Ok(Self::Exponential),
-            _ => {
-                let reason = "must be linear, arithmetic, geometric or exponential";
-                Err(Invalid::new("", reason))
-            }
-        }
+        let found = Self::ALL.into_iter().find(|function| function.as_str() == text);
+        let reason = "must be linear, arithmetic, geometric or exponential";
+        found.ok_or_else(|| Invalid::new("", reason))
     }
 }

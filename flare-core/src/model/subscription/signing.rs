@@ -7,11 +7,8 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 
 use crate::model::Invalid;
-use crate::model::json::{Json, Kind};
 
 const PREFIX: &str = "whsec_";
 const FORM: &str = "must be \"whsec_\" and the base64 of 24 to 64 bytes, as of \
@@ -23,14 +20,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The secrets notifications are signed with: one, or two while rotating.
 ///
-/// `Debug` and `Serialize` show their number only.
+/// `Debug` shows their number only.
 ///
 /// ```
 /// use flare_core::model::subscription::Signing;
 ///
 /// let signing = Signing::new(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])?;
-/// assert_eq!(serde_json::to_string(&signing)?, r#"{"secrets":1}"#);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert_eq!(format!("{signing:?}"), "Signing { secrets: 1 }");
+/// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
 #[derive(Clone)]
 pub struct Signing {
@@ -77,19 +74,6 @@ impl Signing {
         self.keys.iter().map(text).collect()
     }
 
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let mut fields = json.fields()?;
-        let keys = fields.read("secrets", |secrets| match secrets.kind() {
-            Kind::Number => Err(Invalid::new(
-                "",
-                "must be a list of secrets; to keep the ones that are set, leave out signing",
-            )),
-            _ => secrets.each(|secret| key(&secret.string()?)),
-        })?;
-        fields.finish(&["secrets"])?;
-        Self::of(keys.ok_or_else(|| Invalid::new("secrets", "is required"))?)
-    }
-
     fn of(keys: Vec<SecretSlice<u8>>) -> Result<Self, Invalid> {
         if !(1..=2).contains(&keys.len()) {
             return Err(Invalid::new("secrets", "must have one secret, or two while rotating"));
@@ -127,26 +111,5 @@ impl Eq for Signing {}
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signing").field("secrets", &self.count()).finish()
-    }
-}
-
-impl Serialize for Signing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("Signing", 1)?;
-        shown.serialize_field("secrets", &self.count())?;
-        shown.end()
-    }
-}
-
-/// The stored form: the secrets themselves.
-pub(crate) struct Exposed<'a>(pub(crate) &'a Signing);
-
-impl Serialize for Exposed<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let secrets = self.0.expose();
-        let texts: Vec<&str> = secrets.iter().map(|secret| secret.expose_secret()).collect();
-        let mut stored = serializer.serialize_struct("Signing", 1)?;
-        stored.serialize_field("secrets", &texts)?;
-        stored.end()
     }
 }

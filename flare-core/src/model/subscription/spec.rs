@@ -1,10 +1,6 @@
 //! Takes the checked parts of a subscription; gives the whole, and what to ask of it.
 //! Knows no resource but by the names it is told.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
-
 use super::builder::SubscriptionBuilder;
 use super::content::ContentOptions;
 use super::data::Data;
@@ -12,11 +8,8 @@ use super::delivery::DeliveryOptions;
 use super::endpoint::{ClientEndpoint, RequestTemplate};
 use super::filter::Filter;
 use super::headers::Headers;
-use super::input::SubscriptionInput;
 use super::mode::Mode;
 use super::signing::Signing;
-use super::stored::{Form, Stored};
-use crate::model::json::Json;
 use crate::model::kept::KeptFields;
 use crate::model::{Action, Invalid, Template};
 
@@ -25,24 +18,19 @@ const REVISION: &str = "revision";
 
 /// A client's wish to be told: where, what, and under which policy. Always valid.
 ///
-/// `Serialize` gives what a read shows: every default written out, of the secrets their number
+/// `Serialize` gives what may be shown: every default written out, of the secrets their number
 /// only, and of headers that look like credentials [a mask](super::MASK). [`stored`](Self::stored)
-/// gives the form to keep, which `Deserialize` and [`from_json`](Self::from_json) take;
-/// `Deserialize` keeps fields that only a newer version knows, for the stored form alone. Both need
-/// serde_json and its text: `data` keeps numbers
-/// exactly as they were written, which other formats cannot, nor can a flattened field read back.
+/// gives the form to keep, which [`from_stored`](Self::from_stored) takes. Both need serde_json and its
+/// text: `data` keeps numbers exactly as they were written, which other formats cannot.
 ///
 /// ```
 /// use flare_core::model::{Action, SubscriptionSpec};
 ///
-/// let spec = SubscriptionSpec::from_json(br#"{
-///     "endpoint": {"url": "https://client.example/hook/{id}"},
-///     "delivery": {"concurrency": 4, "ttl": "72h"}
-/// }"#)?;
+/// let spec = SubscriptionSpec::post("https://client.example/hook/{id}").concurrency(4).build()?;
 /// spec.check_placeholders(&["id"])?;
 /// assert_eq!(spec.request_for(Action::Create).method.as_str(), "POST");
 ///
-/// let refused = SubscriptionSpec::from_json(br#"{"endpoint": {"url": "ftp://x/"}}"#);
+/// let refused = SubscriptionSpec::post("ftp://x/").build();
 /// assert_eq!(refused.unwrap_err().field(), "endpoint.url");
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
@@ -70,11 +58,6 @@ impl SubscriptionSpec {
     /// [`url`](SubscriptionBuilder::url) or from each action's own.
     pub fn builder() -> SubscriptionBuilder {
         SubscriptionBuilder::default()
-    }
-
-    /// Reads what a user wrote, or the stored form. A refusal names the field's full path.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
-        SubscriptionInput::from_json(bytes).map(SubscriptionInput::create)
     }
 
     /// Where notifications go.
@@ -110,6 +93,15 @@ impl SubscriptionSpec {
     /// Who begins a delivery.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Which format a worker must know, so that nothing it does not know of is left aside; stores write
+    /// it with the record.
+    pub fn needs(&self) -> u32 {
+        match self.mode {
+            Mode::Active => 1,
+            Mode::Passive => 2,
+        }
     }
 
     /// Whether the documents present at creation are delivered.
@@ -159,11 +151,6 @@ impl SubscriptionSpec {
         self.endpoint.check_masks()
     }
 
-    /// The form to keep, secrets included.
-    pub fn stored(&self) -> Stored<'_> {
-        Stored(self)
-    }
-
     /// Every template with the full path of its field.
     fn templates(&self) -> Vec<(String, &Template)> {
         let endpoint = &self.endpoint;
@@ -189,18 +176,4 @@ fn header_templates<'a>(path: &str, headers: &'a Headers) -> Vec<(String, &'a Te
         values.iter().enumerate().map(move |(i, value)| (format!("{path}.{name}[{i}]"), value))
     });
     each.collect()
-}
-
-impl Serialize for SubscriptionSpec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Form::new(self, &self.endpoint, self.signing.as_ref()).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for SubscriptionSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let input = SubscriptionInput::read_stored(Json::of(&raw)).map_err(D::Error::custom)?;
-        Ok(input.create())
-    }
 }

@@ -26,6 +26,10 @@ pub enum SubscriptionStatus {
 }
 
 impl SubscriptionStatus {
+    /// Those that a reader may see: what is deleting is not there for readers.
+    pub const SHOWN: [Self; 5] =
+        [Self::Preparing, Self::Active, Self::Paused, Self::Suspended, Self::Unreadable];
+
     /// The status as JSON has it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -2,16 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use serde::Serialize;
-
 use crate::model::Invalid;
-use crate::model::json::{Json, in_range};
+use crate::model::invalid::in_range;
 
 const CODES: RangeInclusive<u32> = 100..=599;
 
 /// A set of HTTP status codes, 100 to 599.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusCodes(Vec<u16>);
 
 impl StatusCodes {
@@ -56,14 +53,6 @@ impl StatusCodes {
     /// The lowest code that is in both sets.
     pub(crate) fn overlap(&self, other: &Self) -> Option<u16> {
         self.iter().find(|code| other.contains(*code))
-    }
-
-    pub(crate) fn read(json: Json<'_>) -> Result<Self, Invalid> {
-        let code = |code: Json<'_>| {
-            // The range fits 16 bits, so the cast loses nothing.
-            code.integer(&CODES).map(|code| code as u16)
-        };
-        json.each(code).map(Self::sorted)
     }
 
     fn sorted(mut codes: Vec<u16>) -> Self {

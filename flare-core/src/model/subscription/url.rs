@@ -6,7 +6,6 @@ use std::fmt;
 
 use fluent_uri::Uri;
 use fluent_uri::component::Host;
-use serde::{Serialize, Serializer};
 
 use crate::model::{Escape, Invalid, MissingValue, Template};
 
@@ -170,11 +169,5 @@ impl fmt::Debug for UrlTemplate {
 impl fmt::Display for UrlTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for UrlTemplate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.template.serialize(serializer)
     }
 }

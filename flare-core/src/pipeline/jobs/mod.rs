@@ -3,11 +3,12 @@
 //!
 //! - `runner`: looks for jobs that are due, takes one, has a turn at it, stores how far it came.
 //! - `held`: a job while it is this runtime's.
-//! - `subscription`, `resource`, `expire`, `queues`: the kinds.
+//! - `subscription`, `resource`, `expire`, `queues`, `backfill`: the kinds.
 //!
 //! A job may be dropped at any await and taken up again by anybody: every kind repeats safely
 //! what it may have done already.
 
+pub(crate) mod backfill;
 mod expire;
 mod held;
 mod queues;
@@ -46,5 +47,7 @@ async fn ask_from(
     let now = context.time().await?;
     let mut job = Job::new(context.ids.next(now).into(), kind, subject, now);
     (job.cursor, job.due) = (cursor, due);
-    context.repository.insert_job(job).await
+    let asked = context.repository.insert_job(job).await?;
+    context.jobs_asked.notify_one();
+    Ok(asked)
 }

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tracing::{Instrument, debug, debug_span, warn};
 
+use super::backfill::{self, BackfillWindows};
 use super::held::{ClaimedJob, Ended, Next};
 use super::{AT_ONCE, ask, expire, queues, resource, subscription};
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -42,7 +44,8 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
         tokio::select! {
             biased;
             () = stop.requested() => return,
-            () = context.sleep(context.jittered(context.settings.jobs_every)) => {}
+            () = context.jobs_asked.notified() => {}
+            () = context.sleep(runner.pause()) => {}
         }
     }
 }
@@ -56,12 +59,22 @@ struct JobRunner<'a> {
     recurring_at: Timestamp,
     /// How often a job failed in a row.
     failures: HashMap<JobId, u32>,
+    /// How soon one of the jobs wants its next turn.
+    soonest: Option<Duration>,
+    windows: BackfillWindows,
 }
 
 impl<'a> JobRunner<'a> {
     fn new(context: &'a Context, pulse: &'a Pulse) -> Self {
-        let (epoch, failures) = (None, HashMap::new());
-        Self { context, pulse, epoch, recurring_at: Timestamp::EPOCH, failures }
+        let (epoch, failures, soonest) = (None, HashMap::new(), None);
+        let (recurring_at, windows) = (Timestamp::EPOCH, BackfillWindows::default());
+        Self { context, pulse, epoch, recurring_at, failures, soonest, windows }
+    }
+
+    /// How long to rest: until a job wants its next turn, or until it is time to look for others.
+    fn pause(&mut self) -> Duration {
+        let usual = self.context.jittered(self.context.settings.jobs_every);
+        self.soonest.take().map_or(usual, |soonest| soonest.min(usual))
     }
 
     /// Works all that is due; tells whether that could be done.
@@ -122,14 +135,17 @@ impl<'a> JobRunner<'a> {
             Err(Ended::Failed(error)) => return Err(error),
         };
         let span = debug_span!(observe::JOB, ?kind, subject);
-        let outcome = guarded(turn(&mut held)).instrument(span).await;
+        let outcome = guarded(turn(&mut held, &mut self.windows)).instrument(span).await;
         let stored = match outcome {
             Ok(Next::Done) => held.finish().await,
             Ok(Next::GoOn) => {
                 let cursor = held.job().cursor.clone();
                 held.leave(cursor, std::time::Duration::ZERO).await
             }
-            Ok(Next::Later { cursor, after }) => held.leave(cursor, after).await,
+            Ok(Next::Later { cursor, after }) => {
+                self.soonest = Some(self.soonest.map_or(after, |soonest| soonest.min(after)));
+                held.leave(cursor, after).await
+            }
             Err(Ended::Taken) => Err(Ended::Taken),
             Err(Ended::Failed(error)) => {
                 let mut after = self.context.jittered(pause_after(self.failed(id)));
@@ -176,13 +192,14 @@ impl<'a> JobRunner<'a> {
     }
 }
 
-async fn turn(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
+async fn turn(held: &mut ClaimedJob<'_>, windows: &mut BackfillWindows) -> Result<Next, Ended> {
     match held.job().kind {
         JobKind::RemoveSubscription => subscription::remove(held).await,
         JobKind::RemoveResource => resource::remove(held).await,
         JobKind::Expire => expire::expire(held).await,
         JobKind::Queue => queues::align(held).await,
-        JobKind::Backfill | JobKind::Migrate | JobKind::Reconcile => {
+        JobKind::Backfill | JobKind::Resync => backfill::turn(held, windows).await,
+        JobKind::Migrate | JobKind::Reconcile => {
             // A newer runtime on the same stores may know it.
             let error = Error::new(ErrorKind::Unsupported, "job");
             Err(error.with_detail("this version does not know how to do this").into())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::content::Reserved;
 use super::{Lane, orphans};
 use crate::error::Result;
+use crate::model::subscription::Mode;
 use crate::model::{
     BucketRange, Document, DocumentKey, DocumentUrl, Row, RowEffect, Subscription, Timestamp,
     Version,
@@ -44,7 +45,9 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     let most = lane.context.batch_limit().max(busy.len() * 2);
     let wanted = (busy.len() + room.documents).min(most);
     let query = PendingQuery::new(lane.id.subscription, wanted)
-        .buckets(BucketRange::of_lane(lane.id.shard, lanes));
+        .buckets(BucketRange::of_lane(lane.id.shard, lanes))
+        // A client that is told nothing by itself is told what it asked for.
+        .demanded(lane.subscription.spec.mode() == Mode::Passive);
     let rows: Vec<Row> = lane.context.all_readable(repository.pending_rows(query)).await?;
     let now = lane.context.now();
 
@@ -145,10 +148,10 @@ async fn put_off(lane: &Lane, rows: Vec<Row>) -> Result<()> {
     let due = context.now() + context.settings.rederive_every;
     let update = |row: Row| {
         let present = tenure.holding(row.present, row.epoch, row.since);
-        let Row { attempts, first_failure, .. } = row;
+        let Row { attempts, first_failure, round, .. } = row;
         let version = row.attempted.unwrap_or(row.wanted);
         let effect = RowEffect::Retry { version, present, attempts, due, first_failure };
-        RowUpdate { key: row.key, effect }
+        RowUpdate { key: row.key, round, effect }
     };
     for updates in batches(context.batch_limit(), rows.into_iter().map(update)) {
         for applied in lane.groups.rows.store(updates).await {

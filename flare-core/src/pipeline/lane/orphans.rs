@@ -20,8 +20,9 @@ pub(super) async fn forget(lane: &Lane, orphans: Vec<Row>) -> Result<()> {
     let present = |row: &Row| lane.term.tenure.holding(row.present, row.epoch, row.since);
     for rows in batches(lane.context.batch_limit(), orphans) {
         let settle = |row: &Row| {
-            let effect = RowEffect::Settle { version: row.wanted, present: present(row) };
-            RowUpdate { key: row.key.clone(), effect }
+            let (version, not_before) = (row.wanted, None);
+            let effect = RowEffect::Settle { version, present: present(row), not_before };
+            RowUpdate { key: row.key.clone(), round: row.round, effect }
         };
         // Whatever the answer, it may have taken place: what is settled is removed.
         let applied = lane.groups.rows.store(rows.iter().map(settle).collect()).await;
@@ -45,7 +46,7 @@ async fn respread(lane: &Lane, rows: Vec<Row>) -> Result<()> {
     let spread = |(row, document): (Row, Result<Option<Document>>)| {
         let wanted = document.ok().flatten()?.version;
         let Row { key, document, generation, .. } = row;
-        Some(Spread { subscription: key.subscription, generation, document, wanted })
+        Some(Spread::new(key.subscription, generation, document, wanted))
     };
     let spreads: Vec<Spread> = rows.into_iter().zip(documents).filter_map(spread).collect();
     if spreads.is_empty() {

@@ -58,7 +58,10 @@ impl Flushed {
     fn take(&mut self, context: &Context, unstored: Unstored, result: Result<Applied>) {
         match result {
             Ok(applied) => {
-                if let RowEffect::Retry { due, .. } = unstored.update.effect {
+                // A version that came meanwhile waits for the client's interval.
+                if let RowEffect::Retry { due, .. }
+                | RowEffect::Settle { not_before: Some(due), .. } = unstored.update.effect
+                {
                     self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
                 }
                 let settled = match unstored.update.effect {

@@ -132,11 +132,9 @@ impl Lanes {
         self.context.progress.set_lanes(0);
     }
 
-    /// Reads all subscriptions, for any of them may have changed.
+    /// Reads all subscriptions of all slots, for any of them may have changed.
     fn sweep(&mut self) {
-        if !self.slots.is_empty() {
-            self.agenda.sweep_at_once(self.context.now());
-        }
+        self.agenda.sweep_at_once(self.slots.keys().copied());
     }
 
     /// When something is to be done, if nothing comes before.
@@ -174,7 +172,7 @@ impl Lanes {
         if slot < self.context.slots {
             self.listen(slot, Duration::ZERO);
         }
-        self.agenda.sweep_at_once(self.context.now());
+        self.agenda.sweep_at_once([slot]);
     }
 
     /// Has slots take no more work and finish what is in flight, within the limit. The others go on.
@@ -283,12 +281,13 @@ impl Lanes {
             return;
         }
         let now = self.context.now();
-        if let Some(after) = self.agenda.page(now, false) {
-            self.read_page(after);
+        let held = || self.slots.keys().copied().collect();
+        if let Some((slots, after)) = self.agenda.page(now, false, held) {
+            self.read_page(slots, after);
         } else if let Some(id) = self.news.try_recv().ok().or_else(|| self.agenda.due(now)) {
             self.read_one(id);
-        } else if let Some(after) = self.agenda.page(now, true) {
-            self.read_page(after);
+        } else if let Some((slots, after)) = self.agenda.page(now, true, held) {
+            self.read_page(slots, after);
         }
     }
 
@@ -296,9 +295,10 @@ impl Lanes {
         Reader { context: Arc::clone(&self.context), directory: Arc::clone(&self.directory) }
     }
 
-    fn read_page(&mut self, after: Option<SubscriptionId>) {
-        let slots = self.slots.keys().copied().collect();
-        self.reading = Some(self.reader().page(after, slots).boxed());
+    fn read_page(&mut self, slots: Slots, after: Option<SubscriptionId>) {
+        // What was given up since need not be read.
+        let slots = slots.iter().filter(|slot| self.slots.contains_key(slot)).collect();
+        self.reading = Some(self.reader().page(slots, after).boxed());
     }
 
     fn read_one(&mut self, id: SubscriptionId) {

@@ -1,5 +1,5 @@
-//! Takes news of a subscription, or a wish to see all of them; gives what the stores know, with
-//! what is left to do for those that somebody left half-way. Starts and stops nothing itself.
+//! Takes news of a subscription, or slots whose subscriptions are wanted; gives what the stores know,
+//! with what is left to do for those that were left half-way. Starts and stops nothing itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::ownership::Slots;
 use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
-use crate::port::EpochGrant;
+use crate::port::{EpochGrant, SlotQuery};
 
 /// Subscriptions read at a time; in between there is time for news.
 const PAGE: usize = 500;
@@ -69,12 +69,13 @@ impl Reader {
         Read::One(Looked { id, found: self.without_unreadable(found).await })
     }
 
-    /// Reads the next subscriptions after one of them; gives those of some slots.
-    pub(super) async fn page(self, after: Option<SubscriptionId>, slots: Slots) -> Read {
+    /// Reads the next subscriptions of some slots, after one of them.
+    pub(super) async fn page(self, slots: Slots, after: Option<SubscriptionId>) -> Read {
+        let query = SlotQuery::new(slots.iter(), self.context.slots);
         let mut resources = HashMap::new();
         let mut looked = Vec::new();
         let mut last = after;
-        let mut all = self.context.repository.scan_subscriptions(after);
+        let mut all = self.context.repository.subscriptions_in(query, after);
         // Those that have no name take no place in a page: the next one could not begin after them.
         let mut seen = 0;
         while seen < PAGE
@@ -83,6 +84,7 @@ impl Reader {
             let (id, found) = match read {
                 Ok(subscription) => {
                     (seen, last) = (seen + 1, Some(subscription.id));
+                    // Its hash may be that of other slots, too, and a reserved slot may have it.
                     let its = [Some(self.context.slot_of(&subscription)), subscription.moving_from];
                     if !its.into_iter().flatten().any(|slot| slots.contains(slot)) {
                         continue;

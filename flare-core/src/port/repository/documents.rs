@@ -49,6 +49,7 @@ use crate::port::Scan;
 /// - **RD15** A change that notes where the document moved from stores the note in the same write,
 ///   in place of an older one; a change that notes nothing keeps it, and so does what stores
 ///   nothing. The write that dispatches the stored version forgets it.
+/// - **RD16** `count_documents` counts the live documents of a resource: exactly, while none is written.
 #[async_trait]
 pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
     /// Puts and deletes documents; one outcome per write.
@@ -81,6 +82,9 @@ pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
         resource: ResourceId,
         after: Option<DocumentUrl>,
     ) -> Scan<'_, DocumentHead>;
+
+    /// Counts the live documents of a resource.
+    async fn count_documents(&self, resource: ResourceId) -> Result<u64>;
 
     /// Finds dispatched tombstones that were stored after `after`, or ever, and at or before `until`.
     fn tombstones(&self, after: Option<Timestamp>, until: Timestamp) -> Scan<'_, DocumentHead>;
@@ -143,7 +147,6 @@ impl DocumentWrite {
 
 /// What to do with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Operation {
     /// Store this content as this revision.
     Put {
@@ -196,7 +199,6 @@ pub struct OpenPartitions {
 
 /// What became of an open set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Opened {
     /// These partitions still have to spread the version.
     Open(Vec<PartitionId>),
@@ -219,7 +221,6 @@ pub struct ClosePartition {
 
 /// What became of a removal from the open set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Closed {
     /// Other partitions still have to spread it, or it was never opened.
     Open,

@@ -17,7 +17,7 @@ pub use rows::{
     ClaimRows, ClaimUpdate, EpochGrant, Pending, PendingQuery, Replay, RowRemoval, RowStore,
     RowUpdate,
 };
-pub use subscriptions::{Member, Replaced, SubscriptionStore};
+pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 
 /// The memory of Flare: its five stores, and what they can do.
 ///

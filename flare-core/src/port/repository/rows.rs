@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    Applied, BucketRange, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, LaneState, Row,
-    RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Applied, BucketRange, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, LaneState, Round,
+    Row, RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
 use crate::port::{Listing, Page, Scan};
 
@@ -18,28 +18,31 @@ use crate::port::{Listing, Page, Scan};
 ///   with the store's time. `store_time` tells that time alone.
 /// - **RR2** `spread_rows` does to each row what [`Row::spread`] says, creating it if need be:
 ///   it raises `wanted` and `generation`; a row that becomes pending by it starts afresh at store
-///   time. It never touches settled, given up, present or epoch. Repeating it changes nothing.
+///   time, or when its client allows. It never touches settled, given up, present or epoch.
+///   Repeating it changes nothing.
 /// - **RR3** `apply_rows` does to each row what [`Row::apply`] says, in one conditional write on
-///   `row.epoch ≤ epoch` and `row.settled < version`, storing the epoch: a cut-off owner
-///   overwrites nothing of its successor's, and settled and given up versions only rise. An
-///   effect that is both late and fenced is fenced.
+///   `row.epoch ≤ epoch`, `row.round = round` and `row.settled < version`, storing the epoch: a
+///   cut-off owner overwrites nothing of its successor's, and settled and given up versions only
+///   rise within a round. An effect that is both late and fenced is fenced.
 /// - **RR4** Settling, retrying and giving up are kept apart from a spread that runs at the same
 ///   time: neither loses what the other wrote.
 /// - **RR5** `pending_rows` gives the pending rows of the subscription within the bucket range
-///   that are due by the time named (all, if none is), earliest due first, at most `limit`.
+///   that are due by the time named (all, if none is), earliest due first, at most `limit`; or of
+///   these only those that were demanded.
 /// - **RR6** `count_pending` is exact, of one subscription or of all, with the earliest `since`
 ///   and the earliest `due` among them.
-/// - **RR7** `claim_rows` hands up to `max` pending, due, unclaimed (or lapsed) rows to the claim;
-///   no row is handed to two claims that both hold. `apply_claims` does what
-///   [`Row::apply_claimed`] says, by store time: after the claim lapsed it changes nothing.
+/// - **RR7** `claim_rows` hands up to `max` rows that are [claimable](Row::is_claimable) by store time
+///   to the claim, earliest due first, and does to each what [`Row::claim`] says; no row is handed to
+///   two claims that both hold. `apply_claims` does what [`Row::apply_claimed`] says, by store time:
+///   after the claim lapsed it changes nothing.
 /// - **RR8** A row given up is a dead letter while it has details: listed oldest death first with
 ///   their total, and found by id; a settlement of that or a later version removes it.
 /// - **RR9** `replay_rows` does to each row what [`Row::replay`] says, in one write conditional on
 ///   the version given up; a second replay of the same answers false.
 /// - **RR10** `drop_dead_letters` drops the details of up to `limit` rows that died at or before
 ///   the time named, keeps `given_up`, and says how many.
-/// - **RR11** `expedite_rows` makes up to `limit` pending rows of the subscription that are due
-///   later due now, by store time, and says how many; it changes nothing else.
+/// - **RR11** `expedite_rows` does to up to `limit` rows of the subscription that are due later what
+///   [`Row::expedite`] says, by store time, and says how many; it changes nothing else.
 /// - **RR12** `remove_rows` removes up to `limit` rows of a subscription, whatever their state,
 ///   and says how many; zero means that none is left. `remove_settled_rows` removes a row only if
 ///   it is neither pending nor a dead letter and wants nothing beyond the version named.
@@ -50,6 +53,12 @@ use crate::port::{Listing, Page, Scan};
 /// - **RR15** `rows_of` gives up to `limit` rows of these documents, whosever they are, by URL and then
 ///   by subscription, after the one named: every row whose spread returned before the call. Its cost
 ///   grows with the documents named and the rows they have, not with the subscriptions there are.
+/// - **RR16** A spread because of a refused document makes no row; where there is one it does what a
+///   change does.
+/// - **RR17** A spread because of a backfill or resync begins its round as [`Row::spread`] says, and at
+///   most once: repeating it changes nothing, and neither does one of an earlier round.
+/// - **RR18** `demand_rows` does to up to `max` rows that are [claimable](Row::is_claimable) by store
+///   time what [`Row::demand`] says, earliest due first, and says how many.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// The store's time.
@@ -84,6 +93,9 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
 
     /// Hands pending rows to a puller.
     async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>>;
+
+    /// Marks rows that wait as asked for by their client; tells how many.
+    async fn demand_rows(&self, subscription: SubscriptionId, max: usize) -> Result<u64>;
 
     /// Applies what a puller settled; one answer per row.
     async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>>;
@@ -141,18 +153,27 @@ pub struct PendingQuery {
     pub due_by: Option<Timestamp>,
     /// At most this many.
     pub limit: usize,
+    /// Only those that were demanded.
+    pub demanded: bool,
 }
 
 impl PendingQuery {
     /// Up to `limit` pending rows of a subscription, whenever they are due.
     pub const fn new(subscription: SubscriptionId, limit: usize) -> Self {
-        Self { subscription, buckets: BucketRange::ALL, due_by: None, limit }
+        Self { subscription, buckets: BucketRange::ALL, due_by: None, limit, demanded: false }
     }
 
     /// The same, within a lane's buckets.
     #[must_use]
     pub const fn buckets(mut self, buckets: BucketRange) -> Self {
         self.buckets = buckets;
+        self
+    }
+
+    /// The same, of what was demanded.
+    #[must_use]
+    pub const fn demanded(mut self, demanded: bool) -> Self {
+        self.demanded = demanded;
         self
     }
 
@@ -192,6 +213,8 @@ impl Pending {
 pub struct RowUpdate {
     /// Which row.
     pub key: RowKey,
+    /// In which round it was read.
+    pub round: Round,
     /// What to do to it.
     pub effect: RowEffect,
 }
@@ -216,6 +239,8 @@ pub struct ClaimUpdate {
     pub key: RowKey,
     /// Under which claim.
     pub claim: ClaimId,
+    /// In which round it was handed out.
+    pub round: Round,
     /// What to do to it.
     pub effect: ClaimEffect,
 }
@@ -231,7 +256,6 @@ pub struct Replay {
 
 /// What became of the removal of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RowRemoval {
     /// It is gone.
     Removed,

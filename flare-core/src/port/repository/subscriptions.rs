@@ -1,12 +1,15 @@
 //! Takes clients' wishes; gives them back by id, by resource and by partition.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 
 use crate::error::Result;
+use crate::model::subscription::Mode;
 use crate::model::{
-    Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+    Generation, PartitionId, ResourceId, SlotHash, Subscription, SubscriptionId, SubscriptionStatus,
 };
 use crate::port::{Listing, Page, Scan};
 
@@ -24,8 +27,8 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS4** `partitions` names every partition with a subscription whose insert returned before
 ///   the call.
 /// - **RS5** `members` gives every subscription of the partition whose insert returned before the
-///   call, with its generation, status, number of lanes and the slot that is reserved for them,
-///   except deleting ones.
+///   call, with its generation, status, mode, number of lanes and the slot that is reserved for
+///   them, except deleting ones.
 /// - **RS6** `replace_subscription` takes place only at the generation named and stores the next
 ///   one; of any number of concurrent replacements one succeeds, the others learn what is there.
 ///   Id, resource, partition and creation time stay; all else is what was given.
@@ -35,6 +38,11 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS8** `remove_subscription` forgets the subscription, its seat and its lanes' states, those too
 ///   that are being stored at the same time; one that is not there is no error.
 /// - **RS9** Secrets, data and templates come back exactly as they were stored.
+/// - **RS10** `subscriptions_in` gives every subscription, deleting ones too, whose insert returned
+///   before the call and that [the query](SlotQuery::finds) finds: each once, and no others. Their
+///   order is the store's own and never changes, so that a scan after one of them goes on where
+///   another ended, also if that one is gone meanwhile. Its cost grows with what is found, not with
+///   the subscriptions there are.
 #[async_trait]
 pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a new subscription and finds it a partition; its own `partition` is ignored.
@@ -56,6 +64,13 @@ pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads all subscriptions after `after`.
     fn scan_subscriptions(&self, after: Option<SubscriptionId>) -> Scan<'_, Subscription>;
+
+    /// Reads the subscriptions whose lanes may be in some slots, those after `after`.
+    fn subscriptions_in(
+        &self,
+        slots: SlotQuery,
+        after: Option<SubscriptionId>,
+    ) -> Scan<'_, Subscription>;
 
     /// Names the partitions of a resource, in order.
     async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>>;
@@ -80,6 +95,37 @@ pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()>;
 }
 
+/// Asks for the subscriptions that belong to some slots, or have yet to leave them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotQuery {
+    /// Those that are hashed onto them, and perhaps some more: in ascending order, with gaps between
+    /// them.
+    pub hashes: Vec<RangeInclusive<SlotHash>>,
+    /// Those that are said to be in one of these, or to leave it.
+    pub slots: BTreeSet<u32>,
+}
+
+impl SlotQuery {
+    /// The slots named, where ids are hashed onto so many: what is reserved has a higher number.
+    pub fn new(named: impl IntoIterator<Item = u32>, hashed: u32) -> Self {
+        let slots: BTreeSet<u32> = named.into_iter().collect();
+        Self { hashes: SlotHash::ranges(slots.iter().copied(), hashed), slots }
+    }
+
+    /// Whether a subscription is one of those asked for.
+    pub fn finds(&self, subscription: &Subscription) -> bool {
+        let numbers = [subscription.slot, subscription.moving_from];
+        self.has_hash(SlotHash::of(subscription.id))
+            || numbers.into_iter().flatten().any(|slot| self.slots.contains(&slot))
+    }
+
+    /// Whether subscriptions of this hash are asked for, whatever else is known of them.
+    pub fn has_hash(&self, hash: SlotHash) -> bool {
+        self.hashes.iter().any(|range| range.contains(&hash))
+    }
+}
+
 /// Who sits in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,6 +140,8 @@ pub struct Member {
     pub lanes: u16,
     /// The slot that is reserved for them, if any, so that spread knows where.
     pub slot: Option<u32>,
+    /// Whether its lanes send on their own.
+    pub mode: Mode,
 }
 
 impl Member {
@@ -104,7 +152,7 @@ impl Member {
         status: SubscriptionStatus,
         lanes: u16,
     ) -> Self {
-        Self { subscription, generation, status, lanes, slot: None }
+        Self { subscription, generation, status, lanes, slot: None, mode: Mode::Active }
     }
 
     /// The same, with a slot reserved for its lanes.
@@ -114,11 +162,19 @@ impl Member {
         self
     }
 
+    /// The same, in another mode than the active one.
+    #[must_use]
+    pub const fn in_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// What spread has to know of a subscription.
     pub fn of(subscription: &Subscription) -> Self {
         let lanes = subscription.spec.delivery().lanes();
         Self::new(subscription.id, subscription.generation, subscription.status, lanes)
             .pinned(subscription.slot)
+            .in_mode(subscription.spec.mode())
     }
 }
 

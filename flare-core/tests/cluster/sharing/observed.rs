@@ -1,18 +1,15 @@
-//! Takes a coordination store; gives the same one, and remembers whom its plan has work which slot.
+//! Remembers of a coordination store whom its plan has work which slot.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::cluster::{NodeRecord, SlotPlan};
 use flare_core::model::{Epoch, NodeId, SubscriptionId};
-use flare_core::port::{
-    Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Repository, Scan, Snapshot,
-    StoreRevision, Write, Written,
-};
+use flare_core::port::{KeyEvent, Lease, Repository, Scan, StoreRevision, Write, Written};
+use flare_testkit::intercept::{Hooks, LeaseHooks};
 use futures::{FutureExt, StreamExt};
 
 /// Who works what, as it is stored at this moment.
@@ -73,7 +70,6 @@ fn slot_of(id: SubscriptionId, slots: usize) -> usize {
 /// Notes what is written of plans and nodes.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    pub(crate) inner: Arc<dyn Lease>,
     pub(crate) seen: Arc<Mutex<Seen>>,
     /// While set, watches show no news.
     pub(crate) deaf: Arc<AtomicBool>,
@@ -92,55 +88,32 @@ impl Observed {
     }
 }
 
+impl Hooks for Observed {}
+
 #[async_trait]
-impl Lease for Observed {
-    async fn grant(&self, ttl: Duration) -> Result<LeaseGrant> {
-        self.inner.grant(ttl).await
-    }
+impl LeaseHooks for Observed {
+    const ELSEWHERE: bool = true;
 
-    async fn keep_alive(&self, lease: LeaseId) -> Result<LeaseGrant> {
-        self.inner.keep_alive(lease).await
-    }
-
-    async fn revoke(&self, lease: LeaseId) -> Result<()> {
-        self.inner.revoke(lease).await
-    }
-
-    async fn write(&self, write: Write) -> Result<Written> {
+    async fn write(&self, inner: &dyn Lease, write: Write) -> Result<Written> {
         let (key, value) = (write.key.clone(), write.value.clone());
-        let written = self.inner.write(write).await?;
+        let written = inner.write(write).await?;
         if matches!(written, Written::At(_)) {
             self.note(&key, &value);
         }
         Ok(written)
     }
 
-    async fn delete(&self, key: &str, expect: Expect) -> Result<Written> {
-        self.inner.delete(key, expect).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Entry>> {
-        self.inner.get(key).await
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Snapshot> {
-        self.inner.list(prefix).await
-    }
-
-    fn abandon(&self, _: LeaseId) {
-        // Like a store elsewhere, it cannot know.
-    }
-
-    fn facts(&self) -> LeaseFacts {
-        LeaseFacts::default()
-    }
-
-    fn watch(&self, prefix: &str, from: StoreRevision) -> Scan<'static, KeyEvent> {
+    fn watch(
+        &self,
+        inner: &dyn Lease,
+        prefix: &str,
+        from: StoreRevision,
+    ) -> Scan<'static, KeyEvent> {
         let deaf = Arc::clone(&self.deaf);
         let heard = move |event: &Result<KeyEvent>| {
             let news = event.as_ref().is_ok_and(|event| event.key == "cluster/news");
             std::future::ready(!(news && deaf.load(Ordering::Relaxed)))
         };
-        self.inner.watch(prefix, from).filter(heard).boxed()
+        inner.watch(prefix, from).filter(heard).boxed()
     }
 }

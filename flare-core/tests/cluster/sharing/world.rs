@@ -15,7 +15,7 @@ use flare_core::model::{
 use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, Lease, Queue, Repository};
 use flare_core::{Backend, Flare};
-use flare_testkit::ManualClock;
+use flare_testkit::{ManualClock, intercept};
 use futures::FutureExt;
 
 use super::hosts::{Hosts, Told};
@@ -93,7 +93,7 @@ impl World {
         cluster.hand_over_limit = secs(16);
         change(&mut settings, &mut cluster);
         let (seen, deaf) = (Arc::clone(&self.seen), Arc::clone(&self.deaf));
-        let lease = Observed { inner: Arc::clone(&self.lease), seen, deaf };
+        let lease = intercept::lease(Arc::clone(&self.lease), Observed { seen, deaf });
         let backend =
             Backend::new(self.memory.repository(), Arc::clone(&self.queue), Arc::new(lease));
         let (flare, runtime) = Flare::builder(backend)

@@ -1,34 +1,33 @@
 //! Takes a script of slots; gives a runtime that follows it, with a client in every slot.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::model::{
-    DocumentUrl, Epoch, NewResource, Resource, RowKey, Subscription, SubscriptionId,
-    SubscriptionSpec, Timestamp,
-};
+use flare_core::Script;
+use flare_core::model::{Epoch, Resource, Subscription, SubscriptionId, SubscriptionSpec};
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, RowStore};
-use flare_core::{Flare, Script};
-use flare_testkit::{ManualClock, RecordingDelivery};
+use flare_testkit::World;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 /// Turns that everything gets before time moves.
 const TURNS: u32 = 60;
 pub(crate) const SLOTS: u32 = 4;
 
 pub(crate) struct Node {
-    pub(crate) clock: ManualClock,
-    pub(crate) memory: MemoryBackend,
-    pub(crate) delivery: RecordingDelivery,
-    pub(crate) flare: Flare,
+    world: World<MemoryBackend>,
     /// A client in each slot, at the host `client-<slot>`.
     pub(crate) clients: Vec<Subscription>,
     resource: Resource,
     script: mpsc::Sender<Script>,
-    running: JoinHandle<flare_core::Result<()>>,
+}
+
+impl Deref for Node {
+    type Target = World<MemoryBackend>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.world
+    }
 }
 
 pub(crate) fn settings() -> Settings {
@@ -42,23 +41,12 @@ pub(crate) fn settings() -> Settings {
 
 impl Node {
     pub(crate) async fn start(settings: Settings) -> Self {
-        let clock =
-            ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
-        let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
-        let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
-        let (flare, runtime) = Flare::builder(memory.clone())
-            .delivery(Arc::new(delivery.clone()))
-            .clock(Arc::new(clock.clone()))
-            .settings(settings)
-            .seed(7)
-            .build()
-            .unwrap();
-        let new = NewResource::new("http://api.example/docs/{id}").change_field("rev");
-        let resource = flare.create_resource(new).await.unwrap();
+        let mut world = World::on(MemoryBackend::with_clock, settings);
+        world.clock.give_turns(TURNS);
+        let resource = world.users().await;
         let (script, steps) = mpsc::channel(16);
-        let running = tokio::spawn(runtime.run_scripted(steps, std::future::pending()));
-        let clients = Vec::new();
-        let mut node = Self { clock, memory, delivery, flare, clients, resource, script, running };
+        world.start_by(world.builder(), |runtime, stopped| runtime.run_scripted(steps, stopped));
+        let mut node = Self { world, clients: Vec::new(), resource, script };
         for slot in 0..SLOTS {
             let client = node.subscribe_in(slot, &format!("client-{slot}")).await;
             node.clients.push(client);
@@ -99,7 +87,7 @@ impl Node {
     }
 
     pub(crate) async fn put(&self, id: u32, rev: i64) {
-        self.flare.put_json(&url(id), format!("{{\"rev\":{rev}}}")).await.unwrap();
+        self.world.put(id, rev).await;
         self.turns().await;
     }
 
@@ -110,9 +98,7 @@ impl Node {
 
     /// The epoch of the last owner of a client's row.
     pub(crate) async fn epoch(&self, subscription: SubscriptionId, id: u32) -> Epoch {
-        let key = RowKey::new(subscription, DocumentUrl::parse(&url(id)).unwrap());
-        let rows = self.memory.repository().rows(vec![key]).await.unwrap();
-        rows.into_iter().flatten().next().unwrap().epoch
+        self.row(subscription, id).await.unwrap().epoch
     }
 
     pub(crate) async fn turns(&self) {
@@ -120,29 +106,6 @@ impl Node {
             tokio::task::yield_now().await;
         }
     }
-
-    /// Lets time pass, from deadline to deadline.
-    pub(crate) async fn pass(&self, time: Duration) {
-        let end = self.clock.now() + time;
-        loop {
-            self.turns().await;
-            if self.clock.now() >= end {
-                return;
-            }
-            let next = self.clock.next_deadline().map_or(end, |deadline| deadline.min(end));
-            self.clock.advance_to(next);
-        }
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.running.abort();
-    }
-}
-
-fn url(id: u32) -> String {
-    format!("http://api.example/docs/{id}")
 }
 
 /// The slot that a subscription's lanes are hashed onto: all nodes have to agree on it for ever.

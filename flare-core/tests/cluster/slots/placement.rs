@@ -23,11 +23,11 @@ fn lane(node: &Node, slot: usize) -> QueueName {
 
 /// Messages that wait in a queue; none, if there is no such queue.
 async fn waiting(node: &Node, queue: &QueueName) -> u64 {
-    node.memory.queue().depth(queue).await.map_or(0, |depth| depth.ready + depth.in_flight)
+    node.stores.queue().depth(queue).await.map_or(0, |depth| depth.ready + depth.in_flight)
 }
 
 async fn queues(node: &Node) -> Vec<QueueName> {
-    node.memory.queue().list().try_collect().await.unwrap()
+    node.stores.queue().list().try_collect().await.unwrap()
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_lanes_queue_that_vanishes_comes_back_and_nothing_is_lost() {
     node.pass(SECOND).await;
     for rev in 2..6 {
         for slot in 0..SLOTS as usize {
-            node.memory.queue().delete(&lane(&node, slot)).await.unwrap();
+            node.stores.queue().delete(&lane(&node, slot)).await.unwrap();
         }
         node.put(1, rev).await;
         node.pass(SECOND).await;
@@ -149,7 +149,7 @@ async fn a_status_tells_when_the_queue_was_made_again() {
         let queue = if shared { QueueName::Slot(0) } else { lane(&node, 0) };
         assert_eq!(status(0).await.queue, queue.to_string());
         let before = (node.clock.now(), status(1).await.queue_restored_at);
-        node.memory.queue().delete(&queue).await.unwrap();
+        node.stores.queue().delete(&queue).await.unwrap();
         node.put(1, 2).await;
         node.pass(Duration::from_secs(5)).await;
         let restored = status(0).await.queue_restored_at;

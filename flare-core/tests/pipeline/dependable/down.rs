@@ -32,6 +32,6 @@ async fn after_two_days_down_a_client_gets_each_newest_version_once_and_nothing_
     for (url, times) in told {
         assert!(url.ends_with("/4") && times == 1, "{url} {times} times");
     }
-    let dead = sim.memory.repository().dead_letters(subscription.id, Page::new(10, 0)).await;
+    let dead = sim.stores.repository().dead_letters(subscription.id, Page::new(10, 0)).await;
     assert_eq!(dead.unwrap().total, 0);
 }

@@ -190,13 +190,15 @@ async fn a_wake_up_that_goes_to_a_lane_of_the_former_number_is_soon_made_up_for(
     assert_eq!((sim.flare.node().lanes, sim.delivery.total()), (4, 0));
     // A spread that read the subscription before it was replaced writes its rows only now, and
     // whom it wakes is none of theirs.
-    let row = |id| Spread {
-        subscription: subscription.id,
-        generation: Generation::new(1),
-        document: DocumentKey::new(subscription.resource, DocumentUrl::parse(&url(id)).unwrap()),
-        wanted: Version::live(Revision::new(1)),
+    let row = |id| {
+        Spread::new(
+            subscription.id,
+            Generation::new(1),
+            DocumentKey::new(subscription.resource, DocumentUrl::parse(&url(id)).unwrap()),
+            Version::live(Revision::new(1)),
+        )
     };
-    sim.memory.repository().spread_rows((0..20).map(row).collect()).await.unwrap();
+    sim.stores.repository().spread_rows((0..20).map(row).collect()).await.unwrap();
     sim.pass(SECOND * 5).await;
     assert_eq!(sim.delivery.total(), 20);
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_core::ErrorKind;
 use flare_core::model::{Subscription, SubscriptionStatus};
 use flare_core::pipeline::EventKind;
 use flare_core::port::{DeliveryOutcome, FailureKind, SubscriptionStore};
-use flare_core::{ErrorKind, Flare};
 
-use super::sim::{Sim, every, hook, patient};
+use super::sim::{Sim, every, hook};
 use crate::wall_clock::SetClock;
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn pause_while_preparing_ends_as_paused() {
     let id = flare_core::model::SubscriptionId::from_bytes([7; 16]);
     let spec = hook("a").build().unwrap();
     let new = Subscription::new(id, known.resource, spec, sim.now());
-    sim.memory.repository().insert_subscription(new, 10).await.unwrap();
+    sim.stores.repository().insert_subscription(new, 10).await.unwrap();
     let paused = sim.flare.pause(id).await.unwrap();
     assert_eq!(paused.status, SubscriptionStatus::Paused);
     sim.put(0, 1).await;
@@ -173,7 +173,6 @@ async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
     for (spec, kind, named) in [
         (hook("b"), ErrorKind::Conflict, "endpoint.url"),
         (hook("a").header("x", "{nobody}"), ErrorKind::Invalid, "nobody"),
-        (hook("a").backfill(true), ErrorKind::Invalid, "backfill"),
     ] {
         let error = sim.flare.replace_subscription(a.id, spec).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
@@ -212,12 +211,8 @@ async fn a_resumption_counts_whatever_the_clock_shows_of_whoever_asks_for_it() {
         sim.put(id, 1).await;
     }
     sim.pass(Duration::from_secs(40)).await;
-    let (elsewhere, _) = Flare::builder(sim.memory.clone())
-        .delivery(Arc::new(sim.delivery.clone()))
-        .clock(Arc::new(SetClock::new(&sim.clock, -600)))
-        .settings(patient())
-        .build()
-        .unwrap();
+    let clock = Arc::new(SetClock::new(&sim.clock, -600));
+    let (elsewhere, _) = sim.builder().clock(clock).build().unwrap();
     let mut before = None;
     for _ in 0..2 {
         elsewhere.pause(subscription.id).await.unwrap();

@@ -1,9 +1,7 @@
 //! What the status says of lanes at work, from any handle on the same stores.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::Flare;
 use flare_core::model::SubscriptionStatus;
 use flare_core::port::{DeliveryOutcome, RetryAfter};
 
@@ -30,13 +28,7 @@ async fn another_handle_sees_what_the_lanes_did() {
     sim.put(3, 2).await;
     sim.pass(Duration::from_secs(2)).await;
 
-    let other = Flare::builder(sim.memory.clone())
-        .delivery(Arc::new(sim.delivery.clone()))
-        .clock(Arc::new(sim.clock.clone()))
-        .settings(super::sim::patient())
-        .build()
-        .unwrap()
-        .0;
+    let (other, _) = sim.builder().build().unwrap();
     let report = other.subscription_status(subscription.id).await.unwrap();
     assert_eq!(report.status, SubscriptionStatus::Active);
     assert_eq!((report.delivered, report.discarded, report.failed), (20, 1, 2));

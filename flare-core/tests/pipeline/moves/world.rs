@@ -8,12 +8,12 @@ use flare_core::model::{
     Action, DocumentChange, DocumentKey, DocumentUrl, NewResource, Resource, SubscriptionId,
     SubscriptionSpec,
 };
-use flare_core::port::{Clock, DocumentStore};
-use flare_core::{Backend, ErrorKind, Flare};
+use flare_core::port::DocumentStore;
+use flare_core::{ErrorKind, Flare};
 use flare_testkit::CountingRepository;
 
 use super::model::{Act, KINDS, Model, RULES, Told, content, plain, revision};
-use crate::support::{World, few_slots};
+use crate::support::{World, few_slots, in_memory};
 
 pub(crate) const URL: &str = "http://api.example/users/1";
 
@@ -31,7 +31,7 @@ impl Overlapping {
     pub(crate) fn new() -> Self {
         let mut settings = few_slots();
         settings.task_lifetime = Duration::from_secs(30);
-        Self { world: World::new(settings), kinds: [const { None }; KINDS], clients: 0 }
+        Self { world: in_memory(settings), kinds: [const { None }; KINDS], clients: 0 }
     }
 
     /// Does these acts one after the other.
@@ -78,7 +78,7 @@ impl Overlapping {
         for (kind, there) in self.kinds.iter().enumerate() {
             let Some((resource, _)) = there else { continue };
             let key = DocumentKey::new(resource.id, url.clone());
-            let stored = self.world.memory.repository().documents(vec![key]).await.unwrap();
+            let stored = self.world.stores.repository().documents(vec![key]).await.unwrap();
             let stored = stored.into_iter().flatten().next();
             model.kinds[kind] = Some(stored.map(|stored| plain(stored.version)));
         }
@@ -119,17 +119,9 @@ impl Overlapping {
 
     /// A handle whose calls of the store take their time.
     pub(crate) fn slow(&self) -> Flare {
-        let clock: Arc<dyn Clock> = Arc::new(self.world.clock.clone());
-        let repository = CountingRepository::new(self.world.memory.repository());
-        let mut backend = Backend::from(self.world.memory.clone());
-        backend.repository = Some(Arc::new(repository.slowed(CALL, Arc::clone(&clock))));
-        let built = Flare::builder(backend)
-            .delivery(Arc::new(self.world.delivery.clone()))
-            .clock(clock)
-            .settings(self.world.settings.clone())
-            .seed(9)
-            .build();
-        built.unwrap().0
+        let repository = CountingRepository::new(self.world.repository());
+        let repository = repository.slowed(CALL, Arc::new(self.world.clock.clone()));
+        self.world.builder().repository(Arc::new(repository)).seed(9).build().unwrap().0
     }
 }
 

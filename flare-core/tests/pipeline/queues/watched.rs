@@ -2,24 +2,20 @@
 //! queues may be made.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flare_core::port::{
-    Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
-    Settlement, Unsettled,
-};
+use flare_core::port::{Incoming, Outgoing, Queue, QueueFacts, QueueName, Receive};
 use flare_core::{Error, ErrorKind, Result};
+use flare_testkit::intercept::{Call, Hooks, QueueHooks};
 
 /// Messages per call.
 pub(crate) const BATCH: usize = 10;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watched {
-    inner: Arc<dyn Queue>,
     calls: Mutex<HashMap<(&'static str, QueueName), usize>>,
     /// Messages received and not settled yet, and the most there ever were.
     held: AtomicUsize,
@@ -33,18 +29,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(inner: Arc<dyn Queue>) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
-            calls: Mutex::default(),
-            held: AtomicUsize::default(),
-            most_held: AtomicUsize::default(),
-            refuses_queues: AtomicBool::default(),
-            visibility: Mutex::default(),
-            loses: AtomicBool::default(),
-        })
-    }
-
     /// How often something was asked of a queue.
     pub(crate) fn calls(&self, call: &'static str, queue: &QueueName) -> usize {
         self.calls.lock().unwrap().get(&(call, queue.clone())).copied().unwrap_or_default()
@@ -54,79 +38,60 @@ impl Watched {
     pub(crate) fn all(&self, call: &str) -> usize {
         self.calls.lock().unwrap().iter().filter(|((it, _), _)| *it == call).map(|it| it.1).sum()
     }
+}
 
-    fn count(&self, call: &'static str, queue: &QueueName) {
-        *self.calls.lock().unwrap().entry((call, queue.clone())).or_default() += 1;
+impl Hooks for Watched {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        if let Some(queue) = call.queue {
+            *self.calls.lock().unwrap().entry((call.name, queue.clone())).or_default() += 1;
+        }
+        match call.name {
+            "create" if self.refuses_queues.load(Ordering::Relaxed) => {
+                let error = Error::new(ErrorKind::Busy, "create");
+                return Err(error.with_detail("deleted a moment ago"));
+            }
+            // Long enough for everybody to miss it.
+            "create" => tokio::task::yield_now().await,
+            "settle" => _ = self.held.fetch_sub(call.items, Ordering::Relaxed),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
 #[async_trait]
-impl Queue for Watched {
-    fn facts(&self) -> QueueFacts {
-        let mut facts = self.inner.facts();
+impl QueueHooks for Watched {
+    fn facts(&self, inner: &dyn Queue) -> QueueFacts {
+        let mut facts = inner.facts();
         (facts.max_batch, facts.coalesces) = (BATCH, false);
         facts
     }
 
-    async fn create(&self, queue: &QueueName) -> Result<()> {
-        self.count("create", queue);
-        if self.refuses_queues.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Busy, "create").with_detail("deleted a moment ago"));
-        }
-        // Long enough for everybody to miss it.
-        tokio::task::yield_now().await;
-        self.inner.create(queue).await
-    }
-
-    async fn delete(&self, queue: &QueueName) -> Result<()> {
-        self.inner.delete(queue).await
-    }
-
-    fn list(&self) -> Scan<'_, QueueName> {
-        self.inner.list()
-    }
-
-    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth> {
-        self.inner.depth(queue).await
-    }
-
-    async fn send(&self, queue: &QueueName, messages: Vec<Outgoing>) -> Vec<Result<()>> {
-        self.count("send", queue);
+    async fn send(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        messages: Vec<Outgoing>,
+    ) -> Vec<Result<()>> {
         if self.loses.load(Ordering::Relaxed) {
             return messages.iter().map(|_| Ok(())).collect();
         }
         // Without keys nothing is absorbed.
         let plain = |message: Outgoing| Outgoing::new(message.payload).delay(message.delay);
-        self.inner.send(queue, messages.into_iter().map(plain).collect()).await
+        inner.send(queue, messages.into_iter().map(plain).collect()).await
     }
 
-    async fn receive(&self, queue: &QueueName, mut request: Receive) -> Result<Vec<Incoming>> {
-        self.count("receive", queue);
+    async fn receive(
+        &self,
+        inner: &dyn Queue,
+        queue: &QueueName,
+        mut request: Receive,
+    ) -> Result<Vec<Incoming>> {
         request.max = request.max.min(BATCH);
         *self.visibility.lock().unwrap() = request.visibility;
-        let received = self.inner.receive(queue, request).await?;
+        let received = inner.receive(queue, request).await?;
         let held = self.held.fetch_add(received.len(), Ordering::Relaxed) + received.len();
         self.most_held.fetch_max(held, Ordering::Relaxed);
         Ok(received)
-    }
-
-    async fn extend(
-        &self,
-        queue: &QueueName,
-        receipts: Vec<&Receipt>,
-        visibility: Duration,
-    ) -> Vec<Result<()>> {
-        self.count("extend", queue);
-        self.inner.extend(queue, receipts, visibility).await
-    }
-
-    async fn settle(
-        &self,
-        queue: &QueueName,
-        settlements: Vec<(Receipt, Settlement)>,
-    ) -> Vec<Result<(), Unsettled>> {
-        self.count("settle", queue);
-        self.held.fetch_sub(settlements.len(), Ordering::Relaxed);
-        self.inner.settle(queue, settlements).await
     }
 }

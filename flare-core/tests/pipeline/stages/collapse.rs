@@ -6,7 +6,7 @@ use std::time::Duration;
 use flare_core::pipeline::Settings;
 use flare_core::port::Clock;
 
-use super::world::{World, seconds, url};
+use super::world::{Nodes, seconds, url};
 
 const PARTITIONS: u32 = 400;
 const BURST: u64 = 30;
@@ -25,7 +25,7 @@ fn settings() -> Settings {
 
 /// Makes the run with so many nodes; the store stands still for a time in the middle of it.
 async fn run(nodes: u64, still: Option<Duration>, single: u64) {
-    let world = World::new(nodes, SLOW, &settings());
+    let world = Nodes::new(nodes, SLOW, settings());
     world.resource("users", PARTITIONS).await;
     world.pass(seconds(20)).await;
     let began = world.clock.now();

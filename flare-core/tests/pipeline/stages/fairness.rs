@@ -6,30 +6,30 @@ use std::time::Duration;
 use flare_core::pipeline::Settings;
 use flare_core::port::Clock;
 
-use super::world::{World, seconds, url};
+use super::world::{Nodes, seconds, url};
 
 const SLOW: Duration = Duration::from_millis(50);
 const BULK: u64 = 500;
 const SUBSCRIPTIONS: u32 = 1_000;
 
 /// A world with a resource that has many subscriptions, and another whose client is told.
-async fn made(partition_limit: u32, batch: usize) -> World {
+async fn made(partition_limit: u32, batch: usize) -> Nodes {
     let mut settings = Settings::default();
     settings.partition_limit = partition_limit;
     settings.batch = batch;
     settings.slots = Some(2);
-    let world = World::new(1, SLOW, &settings);
+    let world = Nodes::new(1, SLOW, settings);
     world.resource("bulk", SUBSCRIPTIONS).await;
     // So many that it has two partitions if partitions are small.
     let other = world.resource("other", 100).await;
-    world.subscribe(&other).await;
+    world.subscribe(&other, "told").await;
     world.pass(seconds(20)).await;
     world
 }
 
 /// Changes documents of the other resource, one after the other; gives how long it took until each
 /// was told, longest last.
-async fn tell(world: &World, changes: u64, revision: u64) -> Vec<Duration> {
+async fn tell(world: &Nodes, changes: u64, revision: u64) -> Vec<Duration> {
     let mut took = Vec::new();
     for number in 0..changes {
         let (began, before) = (world.clock.now(), world.delivery.total());
@@ -102,7 +102,7 @@ async fn many_bulk_imports_all_come_to_an_end() {
     let mut settings = Settings::default();
     settings.slots = Some(2);
     settings.workers = 2;
-    let world = World::new(2, SLOW, &settings);
+    let world = Nodes::new(2, SLOW, settings);
     let names: Vec<String> = (0..6).map(|number| format!("bulk{number}")).collect();
     for name in &names {
         world.resource(name, 200).await;

@@ -5,16 +5,16 @@ use std::time::Duration;
 use flare_core::pipeline::Settings;
 use flare_core::port::Clock;
 
-use super::world::{World, seconds, url};
+use super::world::{Nodes, seconds, url};
 
 /// What makes a node unready.
 const LIMIT: Duration = Duration::from_secs(30);
 
-fn stuck(world: &World) -> Vec<&'static str> {
-    world.nodes[0].node().stuck(LIMIT).map(|it| it.name).collect()
+fn stuck(world: &Nodes) -> Vec<&'static str> {
+    world.all[0].node().stuck(LIMIT).map(|it| it.name).collect()
 }
 
-async fn put_all(world: &World, documents: u64, revision: u64) {
+async fn put_all(world: &Nodes, documents: u64, revision: u64) {
     let body = format!(r#"{{"rev":{revision}}}"#);
     let documents = (0..documents).map(|id| (url("users", id), body.clone()));
     for answer in world.calm.put_documents(documents).await {
@@ -22,10 +22,10 @@ async fn put_all(world: &World, documents: u64, revision: u64) {
     }
 }
 
-async fn made(documents: u64, subscriptions: u32, slow: Duration) -> World {
+async fn made(documents: u64, subscriptions: u32, slow: Duration) -> Nodes {
     let mut settings = Settings::default();
     settings.slots = Some(2);
-    let world = World::new(1, slow, &settings);
+    let world = Nodes::new(1, slow, settings);
     world.resource("users", subscriptions).await;
     world.pass(seconds(20)).await;
     put_all(&world, documents, 1).await;

@@ -1,58 +1,47 @@
-//! Takes a number of nodes and settings; gives whole Flares on the same memory, behind one store
-//! that counts what is written and takes its time.
+//! Takes a number of nodes and settings; gives a world with so many, behind one store that counts what
+//! is written and takes its time.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
-use flare_backend_memory::MemoryBackend;
-use flare_core::model::{NewResource, Resource, SubscriptionSpec, Timestamp};
+use flare_core::Flare;
+use flare_core::cluster::ClusterSettings;
+use flare_core::model::{NewResource, Resource, SubscriptionSpec};
 use flare_core::pipeline::Settings;
-use flare_core::port::{Clock, DocumentStore, Queue, QueueName, RowStore};
-use flare_core::{Backend, Flare};
-use flare_testkit::{CountingRepository, ManualClock, RecordingDelivery};
+use flare_core::port::{Clock, QueueName};
+use flare_testkit::CountingRepository;
+
+use crate::support::{World, in_memory};
 
 /// Flares that share stores.
-pub(crate) struct World {
-    pub(crate) clock: ManualClock,
-    pub(crate) memory: MemoryBackend,
+pub(crate) struct Nodes {
+    world: World,
     pub(crate) store: CountingRepository,
-    pub(crate) nodes: Vec<Flare>,
-    pub(crate) delivery: RecordingDelivery,
-    /// On the same stores, for which nothing is slow.
-    pub(crate) calm: Flare,
+    pub(crate) all: Vec<Flare>,
+}
+
+impl Deref for Nodes {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
 }
 
 pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-impl World {
+impl Nodes {
     /// Nodes that run, on a store of which every call takes `slow`.
-    pub(crate) fn new(nodes: u64, slow: Duration, settings: &Settings) -> Self {
-        let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
-        let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
-        let store = CountingRepository::new(memory.repository());
-        let store = store.slowed(slow, Arc::new(clock.clone()));
-        let delivery = RecordingDelivery::new(Arc::new(clock.clone()));
-        let build = |backend: Backend, seed| {
-            Flare::builder(backend)
-                .delivery(Arc::new(delivery.clone()))
-                .clock(Arc::new(clock.clone()))
-                .settings(settings.clone())
-                .seed(seed)
-                .build()
-                .unwrap()
-        };
-        let (calm, _) = build(Backend::from(memory.clone()), u64::MAX);
-        let start = |seed| {
-            let mut backend = Backend::from(memory.clone());
-            backend.repository = Some(Arc::new(store.clone()));
-            let (flare, runtime) = build(backend, seed);
-            tokio::spawn(runtime.run(std::future::pending::<()>()));
-            flare
-        };
-        let nodes = (0..nodes).map(start).collect();
-        Self { clock, memory, store, nodes, delivery, calm }
+    pub(crate) fn new(nodes: u64, slow: Duration, settings: Settings) -> Self {
+        let mut store = None;
+        let mut world =
+            in_memory(settings).leased(ClusterSettings::default()).behind(|repository, clock| {
+                store.insert(CountingRepository::new(repository).slowed(slow, clock)).clone()
+            });
+        let all = (0..nodes).map(|_| world.start()).collect();
+        Self { world, store: store.unwrap(), all }
     }
 
     /// A resource with subscriptions that are paused: rows are written, and nothing is sent.
@@ -67,19 +56,9 @@ impl World {
         resource
     }
 
-    /// One that is told at once.
-    pub(crate) async fn subscribe(&self, resource: &Resource) {
-        let hook = SubscriptionSpec::post("http://told.example/{id}");
-        self.calm.create_subscription(resource.id, hook).await.unwrap();
-    }
-
-    pub(crate) async fn pass(&self, time: Duration) {
-        self.clock.advance(time).await;
-    }
-
     /// Puts a document through one of the nodes, as slow as its store is.
     pub(crate) fn put(&self, node: usize, url: String, rev: u64) -> tokio::task::JoinHandle<()> {
-        let flare = self.nodes[node % self.nodes.len()].clone();
+        let flare = self.all[node % self.all.len()].clone();
         tokio::spawn(async move {
             flare.put_json(&url, format!(r#"{{"rev":{rev}}}"#)).await.unwrap();
         })
@@ -94,7 +73,7 @@ impl World {
     pub(crate) async fn waiting(&self) -> u64 {
         let mut all = 0;
         for queue in [QueueName::Partition, QueueName::Spread] {
-            if let Ok(depth) = self.memory.queue().depth(&queue).await {
+            if let Ok(depth) = self.queue().depth(&queue).await {
                 all += depth.ready + depth.delayed + depth.in_flight;
             }
         }
@@ -103,7 +82,7 @@ impl World {
 
     /// Changes that are not spread yet.
     pub(crate) async fn spreading(&self) -> u64 {
-        self.memory.repository().count_undispatched(None).await.unwrap()
+        self.repository().count_undispatched(None).await.unwrap()
     }
 
     /// Lets time pass until all changes are spread; tells how long that took.
@@ -118,7 +97,7 @@ impl World {
 
     /// Rows that wait to be sent.
     pub(crate) async fn pending(&self) -> u64 {
-        self.memory.repository().count_pending(None).await.unwrap().count
+        self.repository().count_pending(None).await.unwrap().count
     }
 }
 

@@ -123,7 +123,7 @@ pub async fn ru7_unknown_fields_are_kept(subject: Spoilt) {
     add(&name).await;
     let epoch = epochs(&repo).await[0];
     spread(&repo, key.subscription, &document, live(2)).await;
-    let settle = RowEffect::Settle { version: live(2), present: Present::Yes };
+    let settle = RowEffect::Settle { version: live(2), present: Present::Yes, not_before: None };
     must_apply(&repo, epoch, &key, settle.clone()).await;
     assert_eq!(apply(&repo, epoch, &key, settle).await, Applied::Overtaken);
     kept(&name).await;

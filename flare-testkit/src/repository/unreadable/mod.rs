@@ -28,7 +28,6 @@ pub use reading::{
 
 /// A way to spoil a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Spoiling {
     /// It gets a field that no version so far knows, wherever it could have one.
     UnknownField,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use flare_core::Result;
 use flare_core::model::{
     DocumentKey, Epoch, Job, JobKind, LaneId, LaneState, RecordName, ResourceId, RowKey,
     Subscription, SubscriptionId, Timestamp,
 };
-use flare_core::port::{Page, PendingQuery};
+use flare_core::port::{Page, PendingQuery, SlotQuery};
 
 use super::super::make::{
     LONG_AGO, Make, Repo, delete, epochs, live, mark, only, put, row, spread, write,
@@ -88,6 +89,18 @@ pub async fn ru1_a_record_is_read_whole_or_not_at_all(subject: Spoilt) {
     assert_eq!(row(&repo, &keys[0]).await, before);
 }
 
+/// Whether what was read is one of these subscriptions.
+fn is_one_of(read: &Result<Subscription>, stored: &[Subscription]) -> bool {
+    let id = match read {
+        Ok(subscription) => Some(subscription.id),
+        Err(error) => error.unreadable().and_then(|unreadable| match unreadable.record {
+            RecordName::Subscription(id) => Some(id),
+            _ => None,
+        }),
+    };
+    stored.iter().any(|it| Some(it.id) == id)
+}
+
 /// RU2: a scan gives all that can be read; a limit counts those alone.
 pub async fn ru2_scans_go_on(subject: Spoilt) {
     let (repo, make) = (repo(&subject), Make::new("ru2"));
@@ -101,6 +114,12 @@ pub async fn ru2_scans_go_on(subject: Spoilt) {
         let all = every(repo.scan_subscriptions(Some(after))).await;
         assert_eq!(all.len(), 3, "it is one of them");
         let found: Vec<_> = readable(all, &spoilt, how).into_iter().map(|it| it.id).collect();
+        assert_eq!(found, [stored[0].id, stored[2].id]);
+        let all = every(repo.subscriptions_in(SlotQuery::new([0], 1), None)).await;
+        let all: Vec<_> = all.into_iter().filter(|it| is_one_of(it, &stored)).collect();
+        assert_eq!(all.len(), 3, "it is one of them");
+        let mut found: Vec<_> = readable(all, &spoilt, how).into_iter().map(|it| it.id).collect();
+        found.sort();
         assert_eq!(found, [stored[0].id, stored[2].id]);
 
         let keys = documents(&repo, &make).await;

@@ -141,6 +141,11 @@ impl DocumentStore for BrokenRepository {
         self.inner.remove_document(key, any.unwrap_or(version)).await
     }
 
+    async fn count_documents(&self, resource: ResourceId) -> Result<u64> {
+        let count = self.inner.count_documents(resource).await?;
+        Ok(if self.has(Fault::CountsOneDocumentMore) { count + 1 } else { count })
+    }
+
     async fn remove_documents(&self, resource: ResourceId, limit: usize) -> Result<u64> {
         let limit = one_more(limit, self.has(Fault::RemovesOneDocumentMore));
         self.inner.remove_documents(resource, limit).await

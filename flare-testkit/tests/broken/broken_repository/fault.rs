@@ -29,11 +29,12 @@ faults! {
     "rs2": PartitionOverItsLimit, SeatsStayEmpty;
     "rs3": UrlConflictPasses, ReplacementTakesUrls;
     "rs4": NewestPartitionUnnamed;
-    "rs5": MembersAtTheFirstGeneration, DeletingOnesAreMembers;
+    "rs5": MembersAtTheFirstGeneration, DeletingOnesAreMembers, MembersAreActive;
     "rs6": ReplacesAtAnyGeneration, LoserLearnsNothing;
     "rs7": SubscriptionsNewestFirst, ScanSkipsDeletingOnes;
     "rs8": LanesOutliveTheirSubscription;
     "rs9": SecretsLost;
+    "rs10": SlotsForgetWhoLeaves, SlotsForgetWhoIsReserved, SlotsGiveEverybody, SlotScanBeginsAnew;
     "rd1": StaleSaysUnchanged, EveryWriterCreates, LeavesWhateverIsThere;
     "rd2": ContentIsRewritten, EqualRevisionReplaces, DeleteDropsContent;
     "rd3": DispatchedIsAFlag, SilentTombstonesAreUndispatched, RaisedTombstonesAreDispatched,
@@ -50,6 +51,7 @@ faults! {
     "rd13": DeletesLoseTheirTrace;
     "rd14": HeadsCarryContent, HeadsLeaveOutMisses;
     "rd15": LaterChangesDropTheNote, NotesOutliveTheirDispatch, UndispatchedOnesShowNoNote;
+    "rd16": CountsOneDocumentMore;
     "rr1": EpochsDrawnTwice, TimeOfAnotherClock;
     "rr2": GenerationLost, SettledIsWantedAgain;
     "rr3": FenceIgnored, OvertakenSaysDone, SettlingForgetsPresent;
@@ -65,6 +67,9 @@ faults! {
     "rr13": LaneFenceIgnored, LanesOutOfOrder, LanesOfNobodySayDone;
     "rr14": RowsComeSorted;
     "rr15": RowsOfRepeatTheLast, RowsOfAnotherResource, OneRowOfADocumentMore;
+    "rr16": RefusedMakesARow;
+    "rr17": RoundsBeginAgain;
+    "rr18": DemandsOneMore, DemandIgnored;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;

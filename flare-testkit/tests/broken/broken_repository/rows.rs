@@ -1,4 +1,4 @@
-//! Breaks RR1 to RR15.
+//! Breaks RR1 to RR18.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{
     Applied, BucketRange, ClaimEffect, DeadLetterId, DocumentKey, Epoch, Generation, LaneState,
-    Present, ResourceId, Row, RowEffect, RowKey, Spread, SubscriptionId, Timestamp, Version,
+    Present, ResourceId, Round, Row, RowEffect, RowKey, Spread, SpreadCause, SubscriptionId,
+    Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
@@ -44,7 +45,18 @@ impl RowStore for BrokenRepository {
                 spread.generation = Generation::new(1);
             }
             let key = RowKey::new(spread.subscription, spread.document.url.clone());
-            let known = |row: &Row| row.wanted == spread.wanted && row.settled == Some(row.wanted);
+            let (wanted, change) = (spread.wanted, spread.cause == SpreadCause::Change);
+            let known =
+                |row: &Row| change && row.wanted == wanted && row.settled == Some(row.wanted);
+            if self.has(Fault::RefusedMakesARow) && !spread.makes_row() {
+                spread.cause = SpreadCause::Change;
+            }
+            if self.has(Fault::RoundsBeginAgain)
+                && let SpreadCause::Resync(round) = &mut spread.cause
+                && let Some(row) = self.row(&key).await
+            {
+                *round = Round::new(round.get().max(row.round.get() + 1));
+            }
             let stored = self.row(&key).await.filter(known);
             if self.has(Fault::SettledIsWantedAgain) && stored.is_some() {
                 spread.wanted = Version::gone(spread.wanted.revision());
@@ -69,6 +81,7 @@ impl RowStore for BrokenRepository {
 
     fn pending_rows(&self, mut query: PendingQuery) -> Scan<'_, Row> {
         match self.fault {
+            Fault::DemandIgnored => query.demanded = false,
             Fault::BucketsIgnored => query.buckets = BucketRange::ALL,
             Fault::DueByIsExclusive => {
                 let just_before = |time| time - std::time::Duration::from_nanos(1);
@@ -138,19 +151,24 @@ impl RowStore for BrokenRepository {
         Ok(rows)
     }
 
+    async fn demand_rows(&self, subscription: SubscriptionId, max: usize) -> Result<u64> {
+        let max = one_more(max, self.has(Fault::DemandsOneMore));
+        self.inner.demand_rows(subscription, max).await
+    }
+
     async fn apply_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
         let mut answers = Vec::new();
         for update in updates {
             let key = update.key.clone();
             let effect = update.effect.clone();
             let mut answer = self.inner.apply_claims(vec![update]).await.pop().unwrap();
-            if let (Ok(Applied::Expired), ClaimEffect::Settle { version, present }) =
+            if let (Ok(Applied::Expired), ClaimEffect::Settle { version, present, .. }) =
                 (&answer, effect)
                 && self.has(Fault::LapsedClaimsSettle)
                 && let Some(row) = self.row(&key).await
             {
-                let effect = RowEffect::Settle { version, present };
-                let update = RowUpdate { key, effect };
+                let effect = RowEffect::Settle { version, present, not_before: None };
+                let update = RowUpdate { key, round: row.round, effect };
                 answer = self.inner.apply_rows(row.epoch, vec![update]).await.pop().unwrap();
             }
             answers.push(answer);
@@ -314,7 +332,7 @@ impl BrokenRepository {
             due: row.since,
             first_failure: None,
         };
-        let update = RowUpdate { key: row.key.clone(), effect };
+        let update = RowUpdate { key: row.key.clone(), round: row.round, effect };
         self.inner.apply_rows(row.epoch, vec![update]).await.pop().unwrap().map(drop)
     }
 

@@ -1,11 +1,12 @@
-//! Breaks RS1 to RS9, and of RU what is about subscriptions.
+//! Breaks RS1 to RS10, and of RU what is about subscriptions.
 
 use async_trait::async_trait;
+use flare_core::model::subscription::Mode;
 use flare_core::model::{
     Generation, PartitionId, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
     SubscriptionSpec, SubscriptionStatus,
 };
-use flare_core::port::{Listing, Member, Page, Replaced, Scan, SubscriptionStore};
+use flare_core::port::{Listing, Member, Page, Replaced, Scan, SlotQuery, SubscriptionStore};
 use flare_core::{Error, Result};
 use futures::TryStreamExt;
 
@@ -63,6 +64,31 @@ impl SubscriptionStore for BrokenRepository {
         })
     }
 
+    fn subscriptions_in(
+        &self,
+        slots: SlotQuery,
+        after: Option<SubscriptionId>,
+    ) -> Scan<'_, Subscription> {
+        let after = after.filter(|_| !self.has(Fault::SlotScanBeginsAnew));
+        if self.has(Fault::SlotsGiveEverybody) {
+            return self.inner.subscriptions_in(SlotQuery::new([0], 1), after);
+        }
+        if self.has(Fault::ScanEndsAtUnreadable) {
+            return ending(self.inner.subscriptions_in(slots, after));
+        }
+        let [leaving, reserved] =
+            [Fault::SlotsForgetWhoLeaves, Fault::SlotsForgetWhoIsReserved].map(|it| self.has(it));
+        let asked = slots.clone();
+        changed(self.inner.subscriptions_in(slots, after), move |found| {
+            found.retain(|it| {
+                let mut seen = it.clone();
+                seen.moving_from = seen.moving_from.filter(|_| !leaving);
+                seen.slot = seen.slot.filter(|_| !reserved);
+                asked.finds(&seen)
+            });
+        })
+    }
+
     async fn partitions(&self, resource: ResourceId) -> Result<Vec<PartitionId>> {
         let mut partitions = self.inner.partitions(resource).await?;
         if self.has(Fault::NewestPartitionUnnamed) {
@@ -75,6 +101,9 @@ impl SubscriptionStore for BrokenRepository {
         let mut members = self.inner.members(resource, partition).await?;
         if self.has(Fault::MembersAtTheFirstGeneration) {
             members.iter_mut().for_each(|member| member.generation = Generation::new(1));
+        }
+        if self.has(Fault::MembersAreActive) {
+            members.iter_mut().for_each(|member| member.mode = Mode::Active);
         }
         if self.has(Fault::UnreadableIsNoMember) {
             let mut readable = Vec::new();

@@ -335,6 +335,10 @@ impl<H> Machine<H> {
             self.end();
             return;
         }
+        if subscription.spec.mode() != self.subscription.spec.mode() {
+            // What was read may not be what is to be told now.
+            self.put_back();
+        }
         if subscription.resumed_at > self.subscription.resumed_at {
             self.ledger.resumed();
         }

@@ -20,7 +20,8 @@ impl<H> Machine<H> {
         let judgement = self.judge(&attempt, &sent, &subscription, moment.now);
         self.take_judgement(&judgement, attempt.probe, &subscription, moment.now);
         let event = moment.listened.then(|| judgement.event(&attempt));
-        let update = RowUpdate { key: attempt.row.key.clone(), effect: judgement.effect.clone() };
+        let (key, effect) = (attempt.row.key.clone(), judgement.effect.clone());
+        let update = RowUpdate { key, round: attempt.telling.round, effect };
         self.unstored.push(Unstored { update, event });
         let (latency, took) = (moment.now - attempt.stored_at, sent.outcome.duration);
         let report = AttemptReport { attempt, judgement, latency, took };

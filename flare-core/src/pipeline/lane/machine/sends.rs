@@ -76,8 +76,9 @@ impl<H> Machine<H> {
         let Some(ready) = self.ready.pop_front() else { return };
         let (row, document) = (ready.row, ready.document);
         let Some(telling) = Telling::of(&row, &document, &self.subscription, &self.tenure) else {
-            let effect = RowEffect::Settle { version: document.version, present: Present::No };
-            let update = RowUpdate { key: row.key, effect };
+            let (version, present) = (document.version, Present::No);
+            let effect = RowEffect::Settle { version, present, not_before: None };
+            let update = RowUpdate { key: row.key, round: row.round, effect };
             self.unstored.push(Unstored { update, event: None });
             return;
         };

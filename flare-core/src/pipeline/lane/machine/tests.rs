@@ -380,12 +380,7 @@ impl World {
         }
         assert!(size(&document) <= 2);
         self.documents.insert(number, document);
-        let spread = Spread {
-            subscription: lane().subscription,
-            generation: self.newest.generation,
-            document: key(number),
-            wanted: version,
-        };
+        let spread = Spread::new(lane().subscription, self.newest.generation, key(number), version);
         match self.rows.get_mut(&number) {
             Some(row) => row.spread(&spread, at(self.now)),
             None => drop(self.rows.insert(number, Row::new(&spread, at(self.now)))),
@@ -437,7 +432,7 @@ impl World {
             let number = self.number(&unstored.update.key.url);
             let row = self.rows.get_mut(&number).unwrap();
             let effect = unstored.update.effect;
-            let applied = row.apply(Epoch::new(7), effect.clone());
+            let applied = row.apply(Epoch::new(7), unstored.update.round, effect.clone());
             if let RowEffect::Retry { due, .. } = effect {
                 flushed.next_due = Some(flushed.next_due.map_or(due, |next| next.min(due)));
             }

@@ -1,0 +1,106 @@
+//! Takes jobs' records; gives jobs.
+
+use flare_core::Result;
+use flare_core::model::{Job, JobId, RecordKind, RecordName};
+use rusqlite::Row;
+
+use super::{Decoded, check_needs, read_epoch, read_id, read_time, read_word, unreadable_record};
+
+/// What is read of a record; [`StoredJob::of`] takes it from these columns.
+pub(crate) const COLUMNS: &str = "id, kind, subject, cursor, epoch, due, created, needs";
+
+/// A record as it is.
+#[derive(Debug)]
+pub(crate) struct StoredJob {
+    pub(crate) id: Vec<u8>,
+    kind: String,
+    subject: String,
+    cursor: Option<String>,
+    epoch: i64,
+    due: i64,
+    created: i64,
+    needs: Option<i64>,
+}
+
+impl StoredJob {
+    /// Reads [`COLUMNS`].
+    pub(crate) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            subject: row.get(2)?,
+            cursor: row.get(3)?,
+            epoch: row.get(4)?,
+            due: row.get(5)?,
+            created: row.get(6)?,
+            needs: row.get(7)?,
+        })
+    }
+
+    /// The job, or the error that names it.
+    pub(crate) fn job(&self, operation: &'static str) -> Result<Job> {
+        self.read().map_err(|why| unreadable_record(operation, self.name(), why))
+    }
+
+    fn read(&self) -> Decoded<Job> {
+        check_needs(self.needs)?;
+        let id = JobId::from_bytes(read_id(&self.id, "id")?);
+        let kind = read_word(&self.kind, "kind")?;
+        let mut job = Job::new(id, kind, self.subject.clone(), read_time(self.created));
+        job.cursor.clone_from(&self.cursor);
+        job.epoch = read_epoch(self.epoch)?;
+        job.due = read_time(self.due);
+        Ok(job)
+    }
+
+    fn name(&self) -> RecordName {
+        match read_id(&self.id, "id") {
+            Ok(id) => RecordName::Job(JobId::from_bytes(id)),
+            Err(_) => {
+                RecordName::Unnamed { kind: RecordKind::Job, shown: format!("{:02x?}", self.id) }
+            }
+        }
+    }
+
+    /// Whether it is nothing that any version wrote: nobody would ever do it.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.read()
+            .is_err_and(|why| matches!(why, flare_core::model::WhyUnreadable::Damaged { .. }))
+    }
+
+    /// When it is due, and its id: after which a scan goes on.
+    pub(crate) fn place(&self) -> (i64, &[u8]) {
+        (self.due, &self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::damaged;
+
+    fn stored() -> StoredJob {
+        StoredJob {
+            id: vec![7; 16],
+            kind: "expire".to_owned(),
+            subject: "x".to_owned(),
+            cursor: None,
+            epoch: 3,
+            due: 9,
+            created: 1,
+            needs: None,
+        }
+    }
+
+    #[test]
+    fn only_damage_makes_room_for_another() {
+        assert!(!stored().is_damaged());
+        assert!(StoredJob { epoch: -1, ..stored() }.is_damaged());
+        assert!(StoredJob { kind: "sleep".to_owned(), ..stored() }.is_damaged());
+        assert!(!StoredJob { needs: Some(99), ..stored() }.is_damaged(), "a newer version does it");
+        let error = StoredJob { epoch: -1, ..stored() }.job("job").unwrap_err();
+        let unreadable = error.unreadable().unwrap();
+        assert_eq!(unreadable.record, RecordName::Job(JobId::from_bytes([7; 16])));
+        assert_eq!(unreadable.why, damaged("epoch"));
+    }
+}

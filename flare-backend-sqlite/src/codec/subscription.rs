@@ -1,0 +1,167 @@
+//! Takes subscriptions' records; gives subscriptions, and of one that cannot be read what spread needs.
+
+use flare_core::Result;
+use flare_core::model::subscription::Mode;
+use flare_core::model::{
+    Epoch, Generation, LaneId, LaneState, PartitionId, RecordName, ResourceId, SlotHash,
+    Subscription, SubscriptionId, SubscriptionSpec, SubscriptionStatus, Unreadable, WhyUnreadable,
+};
+use flare_core::port::{Member, SlotQuery};
+use rusqlite::Row;
+
+use super::resource::internal;
+use super::{
+    Decoded, check_needs, damaged, read_epoch, read_generation, read_id, read_small, read_time,
+    read_word, unreadable,
+};
+
+/// What is read of a record; [`StoredSubscription::of`] takes it from these columns.
+pub(crate) const COLUMNS: &str = "s.id, i.id, s.partition, s.generation, s.status, s.slot, s.moving_from, \
+     s.least_epoch, s.reason, s.created, s.updated, s.resumed, s.spec, s.needs";
+
+/// Where they are.
+pub(crate) const FROM: &str = "FROM subscriptions s JOIN resource_ids i ON i.n = s.resource";
+
+/// A record as it is.
+#[derive(Debug)]
+pub(crate) struct StoredSubscription {
+    id: Vec<u8>,
+    resource: Vec<u8>,
+    partition: i64,
+    generation: i64,
+    status: String,
+    slot: Option<i64>,
+    moving_from: Option<i64>,
+    least_epoch: i64,
+    reason: Option<String>,
+    created: i64,
+    updated: i64,
+    resumed: Option<i64>,
+    spec: String,
+    needs: Option<i64>,
+}
+
+impl StoredSubscription {
+    /// Reads [`COLUMNS`].
+    pub(crate) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            resource: row.get(1)?,
+            partition: row.get(2)?,
+            generation: row.get(3)?,
+            status: row.get(4)?,
+            slot: row.get(5)?,
+            moving_from: row.get(6)?,
+            least_epoch: row.get(7)?,
+            reason: row.get(8)?,
+            created: row.get(9)?,
+            updated: row.get(10)?,
+            resumed: row.get(11)?,
+            spec: row.get(12)?,
+            needs: row.get(13)?,
+        })
+    }
+
+    /// Its id, after which a scan goes on.
+    pub(crate) fn id(&self) -> &[u8] {
+        &self.id
+    }
+
+    /// Whether it is said to be in one of these slots, or to leave it, and is not found by its hash.
+    pub(crate) fn is_placed_in(&self, slots: &SlotQuery) -> bool {
+        let Ok(id) = read_id(&self.id, "id").map(SubscriptionId::from_bytes) else { return false };
+        let named = |slot: Option<i64>| {
+            slot.and_then(|slot| u32::try_from(slot).ok())
+                .is_some_and(|it| slots.slots.contains(&it))
+        };
+        !slots.has_hash(SlotHash::of(id)) && (named(self.slot) || named(self.moving_from))
+    }
+
+    /// The subscription, or the error that names it.
+    pub(crate) fn subscription(&self, operation: &'static str) -> Result<Subscription> {
+        self.read().map_err(|why| unreadable(operation, self.unreadable(why)))
+    }
+
+    fn read(&self) -> Decoded<Subscription> {
+        check_needs(self.needs)?;
+        let spec: SubscriptionSpec = read_spec(&self.spec)?;
+        let mut subscription = Subscription::new(
+            SubscriptionId::from_bytes(read_id(&self.id, "id")?),
+            ResourceId::from_bytes(read_id(&self.resource, "resource")?),
+            spec,
+            read_time(self.created),
+        );
+        subscription.partition = PartitionId::new(read_small(self.partition, "partition")?);
+        subscription.generation = read_generation(self.generation)?;
+        subscription.status = read_word(&self.status, "status")?;
+        subscription.reason.clone_from(&self.reason);
+        subscription.updated_at = read_time(self.updated);
+        subscription.resumed_at = self.resumed.map(read_time);
+        subscription.slot = read_slot(self.slot, "slot")?;
+        subscription.moving_from = read_slot(self.moving_from, "moving_from")?;
+        subscription.least_epoch = read_epoch(self.least_epoch)?;
+        Ok(subscription)
+    }
+
+    fn unreadable(&self, why: WhyUnreadable) -> Unreadable {
+        let name = match read_id(&self.id, "id") {
+            Ok(id) => RecordName::Subscription(SubscriptionId::from_bytes(id)),
+            Err(_) => RecordName::Unnamed {
+                kind: flare_core::model::RecordKind::Subscription,
+                shown: format!("{:02x?}", self.id),
+            },
+        };
+        let resource = read_id(&self.resource, "resource").ok().map(ResourceId::from_bytes);
+        let deleted = self.status == SubscriptionStatus::Deleting.as_str();
+        Unreadable::new(name, why).of(resource).deleted(deleted)
+    }
+}
+
+fn read_slot(slot: Option<i64>, column: &str) -> Decoded<Option<u32>> {
+    slot.map(|slot| read_small(slot, column)).transpose()
+}
+
+/// The settings in the form that stores keep: it holds the secrets, and what a newer version put there.
+pub(crate) fn spec(operation: &'static str, subscription: &Subscription) -> Result<String> {
+    serde_json::to_string(&subscription.spec.stored()).map_err(|error| internal(operation, error))
+}
+
+fn read_spec(text: &str) -> Decoded<SubscriptionSpec> {
+    SubscriptionSpec::from_stored(text).map_err(|_| damaged("spec"))
+}
+
+/// What spread has to know of a subscription, from `id, generation, status, lanes, slot, passive`. What cannot be read
+/// of it is for those to know who can read the record: its rows are made all the same.
+pub(crate) fn member(row: &Row<'_>) -> rusqlite::Result<Option<Member>> {
+    let (id, generation, status): (Vec<u8>, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (lanes, slot): (i64, Option<i64>) = (row.get(3)?, row.get(4)?);
+    // What has no id of ours nobody can be told of.
+    let Ok(id) = read_id(&id, "id") else { return Ok(None) };
+    let generation = read_generation(generation).unwrap_or(Generation::new(0));
+    let status = read_word(&status, "status").unwrap_or(SubscriptionStatus::Unreadable);
+    let lanes = read_small(lanes, "lanes").unwrap_or(1);
+    let member = Member::new(SubscriptionId::from_bytes(id), generation, status, lanes);
+    let mode = if row.get(5)? { Mode::Passive } else { Mode::Active };
+    Ok(Some(member.pinned(read_slot(slot, "slot").unwrap_or(None)).in_mode(mode)))
+}
+
+/// A lane's state as JSON, under the epoch that stores it.
+pub(crate) fn lane(state: &LaneState, epoch: Epoch) -> Result<String> {
+    let mut state = state.clone();
+    state.epoch = epoch;
+    serde_json::to_string(&state).map_err(|error| internal("store_lanes", error))
+}
+
+/// A lane's state, or the error that names it.
+pub(crate) fn read_lane(
+    operation: &'static str,
+    lane: LaneId,
+    text: &str,
+    needs: Option<i64>,
+) -> Result<LaneState> {
+    let read = || -> Decoded<LaneState> {
+        check_needs(needs)?;
+        serde_json::from_str(text).map_err(|_| damaged("state"))
+    };
+    read().map_err(|why| super::unreadable_record(operation, RecordName::Lane(lane), why))
+}

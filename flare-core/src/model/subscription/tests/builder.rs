@@ -1,0 +1,112 @@
+//! Takes wrong settings; checks that the builder refuses each by the path of the field and a reason, and
+//! that nothing it holds is shown that should not be.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::SECRET;
+use crate::model::subscription::DataNumber;
+use crate::model::{Action, Invalid, SubscriptionInput, SubscriptionSpec};
+
+#[track_caller]
+fn refused(what: &str, result: Result<SubscriptionSpec, Invalid>, field: &str, reason: &str) {
+    match result {
+        Ok(_) => panic!("accepted: {what}"),
+        Err(invalid) => {
+            assert_eq!(invalid.field(), field, "{what}: {invalid}");
+            assert!(invalid.reason().contains(reason), "{what}: {invalid}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_by_its_path() {
+    let post = || SubscriptionSpec::post("http://h/");
+    for (builder, field, reason) in [
+        (SubscriptionSpec::builder(), "endpoint.url", "is required"),
+        (SubscriptionSpec::post("x").concurrency(0), "endpoint.url", "absolute"),
+        (post().header("Host", "x"), "endpoint.headers.Host", "Flare sets itself"),
+        (post().header("A", "x").header("a", "\n"), "endpoint.headers.a[1]", "visible ASCII"),
+        (post().success([200, 1]), "delivery.success[1]", "100 to 599"),
+        (post().discard([200]), "delivery.discard", "must not have 200"),
+        (post().ttl(Duration::from_nanos(1)), "delivery.ttl", "whole number of milliseconds"),
+        (post().timeout(Duration::MAX), "delivery.timeout", "at most"),
+        (post().rate(0, Duration::ZERO), "delivery.rate.limit", "from 1"),
+        (post().lanes(2).concurrency(1), "delivery.lanes", "concurrency, 1"),
+        (post().data("a", serde_json::json!([{}])), "data.a[0]", "not an object"),
+        (post().data("a", 1).data("a", 2), "data.a", "given twice"),
+        (post().data("a", 1).envelope(false), "data", "needs the envelope"),
+        (post().document(false).envelope(false), "content.document", "envelope"),
+        (post().filter(""), "filter", "must not be empty"),
+        (post().signing(["x"]), "signing.secrets[0]", "whsec_"),
+        (post().signing([""; 0]), "signing.secrets", "one secret"),
+    ] {
+        refused(field, builder.build(), field, reason);
+    }
+}
+
+#[test]
+fn headers_are_given_one_by_one_or_at_once() {
+    let one_by_one = SubscriptionSpec::post("http://h/")
+        .header("A", "1")
+        .header("a", "2")
+        .action_header(Action::Delete, "B", "{id}");
+    let at_once = SubscriptionSpec::post("http://h/")
+        .headers([("A", ["1", "2"])])
+        .action_headers(Action::Delete, [("B", ["{id}"])]);
+    assert_eq!(one_by_one.build().unwrap(), at_once.build().unwrap());
+    let post = || SubscriptionSpec::post("http://h/");
+    for (builder, field, reason) in [
+        (post().headers([("A", ["x"]), ("a", ["y"])]), "endpoint.headers.a", "different case"),
+        (post().headers([("A", [""; 0])]), "endpoint.headers.A", "at least one value"),
+        (post().headers([("A", ["x", "}"])]), "endpoint.headers.A[1]", "write }}"),
+        (
+            post().action_headers(Action::Update, [("Host", ["x"])]),
+            "endpoint.actions.update.headers.Host",
+            "Flare sets itself",
+        ),
+    ] {
+        refused(field, builder.build(), field, reason);
+    }
+    let many = (0..100_000).map(|i| (format!("A{i}"), ["x"]));
+    refused("many", post().headers(many).build(), "endpoint.headers", "at most 64 values");
+}
+
+#[test]
+fn a_number_is_json_and_nothing_around_it() {
+    for text in ["0", "-1.50", "1e400", "123456789012345678901234567890"] {
+        assert_eq!(DataNumber::new(text).unwrap().as_str(), text);
+    }
+    for text in ["", "x", "01", "1.", "+1", " 1", "1 ", "1,2", "NaN", "\"1\"", "[1]", "1 2"] {
+        assert!(DataNumber::new(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn debug_shows_no_secret_and_no_header_value() {
+    let builder = SubscriptionSpec::post("http://h").signing([SECRET]).header("A", "t0ken");
+    let spec = builder.clone().build().unwrap();
+    let input = SubscriptionInput::from(spec.clone());
+    let shown = format!("{spec:?} {spec:#?} {input:?} {builder:?}");
+    let key = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    assert!(!shown.contains(key) && !shown.contains("t0ken"), "{shown}");
+    assert!(shown.contains("{\"A\"}") && shown.contains("secrets: 1"), "{shown}");
+    let bytes = format!("{:?}", [0x31u8, 0xf2, 0x90]);
+    assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "not as numbers either");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_url_is_taken_or_refused(url in "https?://[a-z0-9.:@\\[\\]%{}]{0,12}[/?#][ -~]{0,12}") {
+        if let Ok(spec) = SubscriptionSpec::post(&url).build() {
+            let rendered = spec.request_for(Action::Create).url.render(|_| Some("/?#@")).unwrap();
+            let uri = fluent_uri::Uri::parse(rendered.as_str()).unwrap();
+            let authority = uri.authority().unwrap();
+            prop_assert!(!authority.has_userinfo() && !uri.has_fragment());
+            prop_assert!(url.contains(authority.as_str()), "the host is the template's own");
+        }
+    }
+}
