@@ -55,6 +55,7 @@ impl Runs {
             let owners = owners.lock().unwrap();
             owners.worker(subscription).map(|(name, epoch)| (name.to_owned(), epoch))
         }));
+        clients.may_be_handed_over();
         Self { nodes: BTreeMap::new(), seen, starts: 0 }
     }
 

@@ -93,8 +93,13 @@ impl Clients {
     pub(crate) fn owned_by(&self, owner: Owner) {
         let mut inner = self.lock();
         inner.owner = Some(owner);
-        // Hand-overs may take their time. Lanes that are lost show in their epochs.
-        (inner.late, inner.loses_lanes) = (true, false);
+        // Lanes that are lost show in their epochs.
+        inner.loses_lanes = false;
+    }
+
+    /// From now on lanes may change hands at any time: what waits then is in doubt.
+    pub(crate) fn may_be_handed_over(&self) {
+        self.lock().late = true;
     }
 
     /// A sender is frozen: what it has sent arrives, and it may never hear of it.

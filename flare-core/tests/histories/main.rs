@@ -15,6 +15,8 @@ mod client;
 mod history;
 mod known;
 mod meddle;
+#[path = "../cluster/sharing/observed.rs"]
+mod observed;
 mod plan;
 mod pool;
 mod runs;

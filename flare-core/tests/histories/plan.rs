@@ -12,6 +12,9 @@ use flare_core::pipeline::Settings;
 use flare_core::port::Lease;
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
+/// What lanes are hashed onto, where nobody wants more.
+pub(crate) const SLOTS: u32 = 2;
+
 /// How long a deleted subscription is cleaned up after.
 pub(crate) const TASK_LIFETIME: Duration = Duration::from_secs(30);
 
@@ -119,7 +122,7 @@ impl Plan {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         settings.partition_limit = self.partition_limit;
-        settings.slots = Some(2);
+        settings.slots = Some(SLOTS);
         settings.workers = 1;
         settings.concurrency = 4;
         settings.task_lifetime = TASK_LIFETIME;

@@ -1,23 +1,25 @@
 //! Takes a history; gives it runtimes to start, drop and stop: nodes of one
 //! cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::port::Lease;
-use flare_testkit::ManualClock;
+use flare_testkit::{ManualClock, intercept};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::client::Clients;
 use crate::history::History;
-use crate::plan::Plan;
+use crate::observed::{Observed, Place, Seen};
+use crate::plan::{Plan, SLOTS};
 
 /// The runtimes of a history.
 pub(crate) struct Runs {
     running: Vec<(oneshot::Sender<()>, JoinHandle<flare_core::Result<()>>)>,
+    seen: Arc<Mutex<Seen>>,
     starts: u64,
 }
 
@@ -29,13 +31,22 @@ impl Runs {
     /// Whether several of them work at a time.
     pub(crate) const MANY: bool = false;
 
-    pub(crate) fn new(_: &MemoryBackend, _: &Clients) -> Self {
-        Self { running: Vec::new(), starts: 0 }
+    pub(crate) fn new(memory: &MemoryBackend, clients: &Clients) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
+        let owners = Arc::clone(&seen);
+        // Which of them sends does not show; under which epoch does.
+        clients.owned_by(Box::new(move |subscription| {
+            let owners = owners.lock().unwrap();
+            owners.worker(subscription).map(|(_, epoch)| (String::new(), epoch))
+        }));
+        Self { running: Vec::new(), seen, starts: 0 }
     }
 
     /// What runtimes agree by.
     pub(crate) fn lease(&self, memory: &MemoryBackend) -> Arc<dyn Lease> {
-        memory.lease()
+        let observed = Observed { seen: Arc::clone(&self.seen), deaf: Arc::default() };
+        Arc::new(intercept::lease(memory.lease(), observed))
     }
 }
 
@@ -43,6 +54,9 @@ impl History {
     pub(crate) fn start(&mut self) {
         self.runs.starts += 1;
         self.note("start");
+        if !self.runs.running.is_empty() {
+            self.clients.may_be_handed_over();
+        }
         let seed = self.seed.wrapping_mul(31).wrapping_add(self.runs.starts);
         let (flare, runtime) = build(&self.plan, &self.backend, &self.clients, &self.clock, seed);
         self.flare = flare;
