@@ -79,6 +79,7 @@ CREATE TABLE subscriptions (
     slot INTEGER,
     moving_from INTEGER,
     least_epoch INTEGER NOT NULL,
+    left_at INTEGER,
     reason TEXT,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,

@@ -60,6 +60,22 @@ impl JobStore for MemoryRepository {
         Ok(id.and_then(|id| table.by_id.get(id)).cloned())
     }
 
+    async fn claim_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        due_by: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Job>> {
+        let mut table = lock(&self.jobs.0);
+        let found = table.by_id.get_mut(&id);
+        let Some(job) = found.filter(|job| job.epoch <= epoch && job.due <= due_by) else {
+            return Ok(None);
+        };
+        (job.epoch, job.due) = (epoch, until);
+        Ok(Some(job.clone()))
+    }
+
     async fn advance_job(
         &self,
         epoch: Epoch,

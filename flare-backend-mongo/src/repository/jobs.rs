@@ -7,6 +7,7 @@ use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, RecordKind, RecordName, Timestamp};
 use flare_core::port::{JobStore, Scan};
 use mongodb::bson::{Document, doc};
+use mongodb::options::ReturnDocument;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -146,6 +147,27 @@ impl JobStore for MongoRepository {
         let this = doc! { "kind": written(kind), "subject": subject };
         let found = self.connection.run(OPERATION, self.stored.jobs.find_one(this)).await?;
         found.map(|found| Record::new(OPERATION, &found).whole(KIND, read_job)).transpose()
+    }
+
+    async fn claim_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        due_by: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Job>> {
+        const OPERATION: &str = "claim_job";
+        let epoch = record::count(epoch.get());
+        let free = doc! {
+            "_id": record::id(id.as_bytes()),
+            "epoch": { "$lte": &epoch },
+            "due": { "$lte": record::time(due_by) },
+        };
+        let taken = doc! { "$set": { "epoch": epoch, "due": record::time(until) } };
+        let call = self.stored.jobs.find_one_and_update(free, taken);
+        let call = call.return_document(ReturnDocument::After);
+        let claimed = self.connection.run(OPERATION, call).await?;
+        claimed.map(|claimed| Record::new(OPERATION, &claimed).whole(KIND, read_job)).transpose()
     }
 
     async fn advance_job(

@@ -1,7 +1,7 @@
 //! Takes clients' wishes; gives them by id, by resource and by partition.
 //!
 //! A record: `{_id, resource, partition, generation, status, told, urls, lanes, slotHash, reason?, spec
-//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?, needs?}`; who sits where is
+//! (JSON), createdAt, updatedAt, resumedAt?, slot?, movingFrom?, leastEpoch?, leftAt?, needs?}`; who sits where is
 //! said there and nowhere else. The records of `flare_partitions` (`{_id: {resource, number}, seats, takenAt}`) only count seats: one
 //! is taken there before the subscription is stored and left after it is removed, so the count is
 //! never too low. Above the sixteen bits that `lanes` needs it says which slot is reserved for them, plus
@@ -66,6 +66,7 @@ pub(super) fn read_subscription(record: Record<'_>) -> Result<Subscription> {
         let epoch = u64::try_from(epoch).map_err(|_| record.corrupt("leastEpoch"))?;
         subscription.least_epoch = Epoch::new(epoch);
     }
+    subscription.left_at = record.time_if_any("leftAt")?;
     Ok(subscription)
 }
 
@@ -143,6 +144,9 @@ pub(super) fn write_subscription(
     }
     if subscription.least_epoch > Epoch::ZERO {
         record.insert("leastEpoch", record::count(subscription.least_epoch.get()));
+    }
+    if let Some(left) = subscription.left_at {
+        record.insert("leftAt", record::time(left));
     }
     Ok(record)
 }
@@ -367,6 +371,7 @@ impl SubscriptionStore for MongoRepository {
             ("slot", subscription.slot.is_none()),
             ("movingFrom", subscription.moving_from.is_none()),
             ("leastEpoch", subscription.least_epoch == Epoch::ZERO),
+            ("leftAt", subscription.left_at.is_none()),
         ];
         let unset: Document = absent
             .into_iter()

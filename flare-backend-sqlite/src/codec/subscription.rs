@@ -17,7 +17,7 @@ use super::{
 
 /// What is read of a record; [`StoredSubscription::of`] takes it from these columns.
 pub(crate) const COLUMNS: &str = "s.id, i.id, s.partition, s.generation, s.status, s.slot, s.moving_from, \
-     s.least_epoch, s.reason, s.created, s.updated, s.resumed, s.spec, s.needs";
+     s.least_epoch, s.reason, s.created, s.updated, s.resumed, s.spec, s.needs, s.left_at";
 
 /// Where they are.
 pub(crate) const FROM: &str = "FROM subscriptions s JOIN resource_ids i ON i.n = s.resource";
@@ -39,6 +39,7 @@ pub(crate) struct StoredSubscription {
     resumed: Option<i64>,
     spec: String,
     needs: Option<i64>,
+    left_at: Option<i64>,
 }
 
 impl StoredSubscription {
@@ -59,6 +60,7 @@ impl StoredSubscription {
             resumed: row.get(11)?,
             spec: row.get(12)?,
             needs: row.get(13)?,
+            left_at: row.get(14)?,
         })
     }
 
@@ -100,6 +102,7 @@ impl StoredSubscription {
         subscription.slot = read_slot(self.slot, "slot")?;
         subscription.moving_from = read_slot(self.moving_from, "moving_from")?;
         subscription.least_epoch = read_epoch(self.least_epoch)?;
+        subscription.left_at = self.left_at.map(read_time);
         Ok(subscription)
     }
 

@@ -55,6 +55,26 @@ impl JobStore for SqliteRepository {
         self.engine.read("job", read).await
     }
 
+    async fn claim_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        due_by: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Job>> {
+        const OPERATION: &str = "claim_job";
+        let claim = move |tx: &mut Tx<'_>| {
+            let mut update = tx.sql(&format!(
+                "UPDATE jobs SET due = ?2, epoch = ?3 WHERE id = ?1 AND epoch <= ?3 AND due <= ?4 \
+                 RETURNING {COLUMNS}"
+            ))?;
+            let values = params![id.as_bytes(), time(until), count(epoch.get()), time(due_by)];
+            let claimed = update.query_row(values, StoredJob::of).optional()?;
+            Ok(claimed.map(|claimed| claimed.job(OPERATION)).transpose()?)
+        };
+        self.engine.write(Effort::durable(OPERATION), claim).await
+    }
+
     async fn advance_job(
         &self,
         epoch: Epoch,

@@ -253,8 +253,9 @@ fn insert(tx: &mut Tx<'_>, given: &Subscription, most: u32) -> Worked<Subscripti
     let n = tx.subscriber_of(given.id, resource)?.n;
     let mut insert = tx.sql(
         "INSERT INTO subscriptions (n, id, resource, partition, created, generation, status, told, \
-         lanes, slot, moving_from, least_epoch, reason, updated, resumed, spec, passive, slot_hash, needs) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+         lanes, slot, moving_from, least_epoch, reason, updated, resumed, spec, passive, slot_hash, needs, \
+         left_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
     insert.execute(params![
         n,
@@ -276,6 +277,7 @@ fn insert(tx: &mut Tx<'_>, given: &Subscription, most: u32) -> Worked<Subscripti
         is_passive(&subscription),
         SlotHash::of(subscription.id).number(),
         needs(&subscription),
+        subscription.left_at.map(time),
     ])?;
     use_urls(tx, resource, n, &subscription)?;
     Ok(subscription)
@@ -299,7 +301,7 @@ fn replace(tx: &mut Tx<'_>, generation: Generation, given: &Subscription) -> Wor
     let mut update = tx.sql(
         "UPDATE subscriptions SET generation = ?2, status = ?3, told = ?4, lanes = ?5, slot = ?6, \
          moving_from = ?7, least_epoch = ?8, reason = ?9, updated = ?10, resumed = ?11, spec = ?12, \
-         passive = ?13, needs = ?14 WHERE id = ?1 RETURNING n",
+         passive = ?13, needs = ?14, left_at = ?15 WHERE id = ?1 RETURNING n",
     )?;
     let values = params![
         next.id.as_bytes(),
@@ -316,6 +318,7 @@ fn replace(tx: &mut Tx<'_>, generation: Generation, given: &Subscription) -> Wor
         text,
         is_passive(&next),
         needs(&next),
+        next.left_at.map(time),
     ];
     let n = update.query_row(values, |row| row.get(0))?;
     free_urls(tx, n)?;

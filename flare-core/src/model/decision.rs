@@ -125,9 +125,13 @@ impl Telling {
         Self::to(holding, row, document, subscription)
     }
 
-    /// The same for a puller that has claimed the row: it is told by what the client held before.
+    /// The same for a puller that has claimed the row: it is told by what the client held before. What
+    /// waited when the last lanes were left may have been sent by them.
     pub fn of_claimed(row: &Row, document: &Document, subscription: &Subscription) -> Option<Self> {
-        let holding = row.claim.map_or(row.present, |claim| claim.held);
+        let held = row.claim.map_or(row.present, |claim| claim.held);
+        let taken_at = subscription.left_at.unwrap_or(Timestamp::EPOCH);
+        let tenure = Tenure { epoch: subscription.least_epoch, taken_at };
+        let holding = tenure.holding(held, row.epoch, row.since);
         Self::to(holding, row, document, subscription)
     }
 

@@ -27,11 +27,15 @@ mod observed;
 mod plan;
 #[path = "../histories/pool.rs"]
 mod pool;
+#[path = "../histories/pulling.rs"]
+mod pulling;
 mod runs;
 #[path = "../histories/shift.rs"]
 mod shift;
 #[path = "../cluster/stores.rs"]
 mod stores;
+#[path = "../histories/wishes.rs"]
+mod wishes;
 
 /// Histories in an ordinary run.
 const HISTORIES: u64 = 5_000;
@@ -42,7 +46,12 @@ const BROKEN_ONCE: [u64; 3] = [3_406, 24_076, 57_505];
 
 #[test]
 fn every_history_of_a_cluster_keeps_its_promises() {
-    pool::live_all(HISTORIES, &BROKEN_ONCE, "cluster_histories every", history::run);
+    pool::live_all(HISTORIES, "cluster_histories every", history::run);
+}
+
+#[test]
+fn those_of_a_cluster_that_once_broke_a_promise_keep_it() {
+    pool::live_these(&BROKEN_ONCE, "cluster_histories once", history::run_plain);
 }
 
 /// Those in which a more specific resource takes documents over, in an ordinary run.
@@ -50,5 +59,5 @@ const OVERLAPPING: u64 = 500;
 
 #[test]
 fn documents_that_move_in_a_cluster_keep_their_promises() {
-    pool::live_all(OVERLAPPING, &[], "cluster_histories move", history::run_overlapping);
+    pool::live_all(OVERLAPPING, "cluster_histories move", history::run_overlapping);
 }

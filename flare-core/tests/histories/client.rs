@@ -1,18 +1,19 @@
 //! Takes requests as clients would; gives answers as bad as the plan wants, and notes every
 //! promise that a request breaks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flare_core::model::{Action, Epoch, SubscriptionId, Version};
+use flare_core::model::{Action, Epoch, SubscriptionId, Timestamp, Version};
+use flare_core::pipeline::{PullOutcome, PullSettlement};
 use flare_core::port::{
     Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter,
 };
 use flare_testkit::ManualClock;
 
-use crate::known::{Behaviour, Known, key_of};
+use crate::known::{Behaviour, Known, Told};
 use crate::plan::Plan;
 
 /// All clients of a history, as one sender sees them.
@@ -38,6 +39,14 @@ struct Inner {
     held: BTreeMap<SubscriptionId, Versions>,
     /// The replacement that has to be used for changes accepted after it returned.
     replaced: BTreeMap<SubscriptionId, (u32, Versions)>,
+    /// How often somebody asked for everything, or what is there, to be told anew.
+    retellings: BTreeMap<SubscriptionId, u32>,
+    /// Clients that ask for what waits: what must not be sent by itself.
+    passive: BTreeMap<SubscriptionId, Versions>,
+    /// Those that asked for some of it to be sent.
+    demanding: BTreeSet<SubscriptionId>,
+    /// How long a client wants to hear nothing more of a document.
+    interval: Option<Duration>,
     known: BTreeMap<(SubscriptionId, String), Known>,
     violations: Vec<String>,
     crashes: u64,
@@ -55,7 +64,7 @@ pub(crate) type Owner = Box<dyn Fn(SubscriptionId) -> Option<(String, Epoch)> + 
 /// A request that a client has, and its sender waits for.
 struct UnderWay {
     sender: String,
-    request: DeliveryRequest,
+    told: Told,
     behaviour: Behaviour,
 }
 
@@ -73,6 +82,10 @@ impl Clients {
             forgetful: plan.retention,
             held: BTreeMap::new(),
             replaced: BTreeMap::new(),
+            retellings: BTreeMap::new(),
+            passive: BTreeMap::new(),
+            demanding: BTreeSet::new(),
+            interval: None,
             known: BTreeMap::new(),
             violations: Vec::new(),
             crashes: 0,
@@ -108,9 +121,9 @@ impl Clients {
         let under_way = std::mem::take(&mut inner.under_way);
         for (number, it) in under_way {
             if it.sender == sender {
-                let crashes = inner.crashes;
-                let known = inner.known.entry(key_of(&it.request)).or_default();
-                known.answer(it.behaviour, &it.request, crashes);
+                let (crashes, now) = (inner.crashes, self.clock.now());
+                let known = inner.known.entry(it.told.key()).or_default();
+                known.answer(it.behaviour, &it.told, crashes, now);
                 known.in_flight -= 1;
             } else {
                 inner.under_way.insert(number, it);
@@ -145,6 +158,88 @@ impl Clients {
         self.lock().replaced.insert(subscription, (number, versions));
     }
 
+    /// From now on a client may be told once more of what it has settled.
+    pub(crate) fn may_be_retold(&self, subscription: SubscriptionId) {
+        *self.lock().retellings.entry(subscription).or_default() += 1;
+    }
+
+    /// Clients want to hear nothing more of a document for so long.
+    pub(crate) fn want_calm(&self, interval: Option<Duration>) {
+        self.lock().interval = interval;
+    }
+
+    /// A client has become one that asks for what waits: nothing newer than this is sent by itself.
+    pub(crate) fn became_passive(&self, subscription: SubscriptionId, versions: Versions) {
+        let mut inner = self.lock();
+        if !inner.demanding.contains(&subscription) {
+            inner.passive.insert(subscription, versions);
+        }
+    }
+
+    /// A client asks for some of what waits to be sent: which of it does not show.
+    pub(crate) fn demands(&self, subscription: SubscriptionId) {
+        let mut inner = self.lock();
+        inner.demanding.insert(subscription);
+        inner.passive.remove(&subscription);
+    }
+
+    /// A client is to become active: it may be sent things from now on.
+    pub(crate) fn may_be_sent(&self, subscription: SubscriptionId) {
+        self.lock().passive.remove(&subscription);
+    }
+
+    /// Requests so far, and notifications handed out.
+    pub(crate) fn requests(&self) -> u64 {
+        self.lock().requests
+    }
+
+    /// When a client was last told of a document, in requests of all.
+    pub(crate) fn told(&self, subscription: SubscriptionId, url: &str) -> u64 {
+        self.lock().known.get(&(subscription, url.to_owned())).map_or(0, |known| known.told)
+    }
+
+    /// A puller was handed a notification, which is its own until the claim lapses.
+    pub(crate) fn handed(&self, told: &Told, outcome: PullOutcome, lapses: Timestamp) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.is_told(told, now, None, Vec::new());
+        let known = inner.known.entry(told.key()).or_default();
+        known.in_hand = Some(lapses);
+        if outcome == PullOutcome::Success {
+            known.take(told);
+        }
+        // It may hold it, as far as anybody can know.
+        known.doubt = true;
+    }
+
+    /// A puller is about to settle what it was handed: others may have it from now on.
+    pub(crate) fn settling(&self, told: &Told) {
+        self.lock().known.entry(told.key()).or_default().in_hand = None;
+    }
+
+    /// What became of that; nobody knows, if it failed.
+    pub(crate) fn settled_by(
+        &self,
+        told: &Told,
+        outcome: PullOutcome,
+        settled: Option<PullSettlement>,
+    ) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let crashes = inner.crashes;
+        let known = inner.known.entry(told.key()).or_default();
+        match (settled, outcome) {
+            (Some(PullSettlement::Done), PullOutcome::Success) => {
+                known.answer(Behaviour::Accept, told, crashes, now);
+            }
+            (Some(PullSettlement::Done), PullOutcome::Discard) => {
+                known.answer(Behaviour::Refuse, told, crashes, now);
+            }
+            (None, PullOutcome::Discard) => known.may_have_refused = Some(told.version),
+            _ => {}
+        }
+    }
+
     pub(crate) fn heal(&self) {
         self.lock().faults = 0.0;
     }
@@ -158,97 +253,139 @@ impl Clients {
         self.lock().known.get(&(subscription, url.to_owned())).and_then(|known| known.holds)
     }
 
-    /// The newest version a client accepted or refused.
-    pub(crate) fn settled(&self, subscription: SubscriptionId, url: &str) -> Option<Version> {
+    /// Whether a client may have refused a version.
+    pub(crate) fn refused(
+        &self,
+        subscription: SubscriptionId,
+        url: &str,
+        version: Version,
+    ) -> bool {
         let inner = self.lock();
-        let known = inner.known.get(&(subscription, url.to_owned()))?;
-        known.settled.map(|(version, _)| version)
+        inner.known.get(&(subscription, url.to_owned())).is_some_and(|known| {
+            let settled = known.settled.map(|(settled, _)| settled);
+            settled == Some(version) || known.may_have_refused == Some(version)
+        })
     }
 }
 
 impl Inner {
-    fn arrives(&mut self, sender: &str, request: &DeliveryRequest) -> (u64, Behaviour) {
-        let key = key_of(request);
-        let owner = self.owner.as_ref().map(|owner| owner(request.subscription));
-        let (version, action) = (request.version, request.action);
-        let (loses_lanes, crashes) = (self.loses_lanes, self.crashes);
-        let (late, forgetful, rough) = (self.late, self.forgetful, self.rough);
+    fn arrives(
+        &mut self,
+        sender: &str,
+        request: &DeliveryRequest,
+        now: Timestamp,
+    ) -> (u64, Behaviour) {
+        let told = Told::by(request);
+        let (key, version) = (told.key(), told.version);
+        let owner = self.owner.as_ref().map(|owner| owner(told.subscription));
         let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
-        let held = self.held.get(&request.subscription).is_some_and(newer_than);
-        let outdated = self.replaced.get(&request.subscription).is_some_and(|(number, since)| {
+        let outdated = self.replaced.get(&told.subscription).is_some_and(|(number, since)| {
             newer_than(since) && replacement(&request.url) < *number
         });
-        // A row that waited when its lane was taken over may have been sent before.
-        let fresh = Known { doubt: late || crashes > 0, ..Known::default() };
-        let known = self.known.entry(key).or_insert(fresh);
         let mut broken = Vec::new();
-        if let Some(owner) = owner {
-            if owner.as_ref().is_none_or(|(name, _)| name != sender) {
-                broken.push("P6: sent by a node that does not work the slot");
-            }
-            // What waited when somebody else took over may have been sent before.
-            let epoch = owner.map(|(_, epoch)| epoch);
-            let moved = known.epoch != epoch && known.epoch.is_some();
-            (known.doubt, known.moved) = (known.doubt || moved, known.moved || moved);
-            known.epoch = epoch;
-        }
-        if held {
-            broken.push("accepted after a pause or deletion returned, and sent");
+        if let Some(owner) = &owner
+            && owner.as_ref().is_none_or(|(name, _)| name != sender)
+        {
+            broken.push("P6: sent by a node that does not work the slot");
         }
         if outdated {
             broken.push("accepted after a replacement returned, and sent under the old settings");
         }
+        if self.passive.get(&told.subscription).is_some_and(newer_than) {
+            broken.push("sent by itself to a client that asks for what waits");
+        }
+        // What waited when somebody else took over may have been sent before.
+        let epoch = owner.map(|owner| owner.map(|(_, epoch)| epoch));
+        self.is_told(&told, now, epoch, broken);
+        self.known.entry(key).or_default().in_flight += 1;
+        let behaviour = self.behave();
+        let sender = sender.to_owned();
+        self.under_way.insert(self.requests, UnderWay { sender, told, behaviour });
+        (self.requests, behaviour)
+    }
 
-        known.in_flight += 1;
-        if known.in_flight > 1 {
+    /// A client is told something, under which epoch if it is sent; notes every promise that breaks.
+    fn is_told(
+        &mut self,
+        told: &Told,
+        now: Timestamp,
+        epoch: Option<Option<Epoch>>,
+        mut broken: Vec<&'static str>,
+    ) {
+        let (version, action, key) = (told.version, told.action, told.key());
+        let (loses_lanes, crashes) = (self.loses_lanes, self.crashes);
+        let (late, forgetful, rough) = (self.late, self.forgetful, self.rough);
+        let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
+        if self.held.get(&told.subscription).is_some_and(newer_than) {
+            broken.push("accepted after a pause or deletion returned, and sent");
+        }
+        let retellings = self.retellings.get(&told.subscription).copied().unwrap_or(0);
+        self.requests += 1;
+        // A row that waited when its lane was taken over may have been sent before.
+        let fresh = Known { doubt: late || crashes > 0, ..Known::default() };
+        let known = self.known.entry(key.clone()).or_insert(fresh);
+        known.told = self.requests;
+        if let Some(epoch) = epoch {
+            let moved = known.epoch != epoch && known.epoch.is_some();
+            (known.doubt, known.moved) = (known.doubt || moved, known.moved || moved);
+            known.epoch = epoch;
+        }
+        if known.in_flight > 0 {
             broken.push("P2: two requests in flight");
+        }
+        if known.in_hand.take().is_some_and(|lapses| lapses > now) {
+            broken.push("P2: told while a puller has it");
         }
         if known.newest_sent > Some(version) {
             broken.push("P2: an older version after a newer one");
         }
         known.newest_sent = Some(version);
 
-        if let Some((settled, then)) = known.settled {
-            let excused = loses_lanes || then < crashes || rough && known.moved;
-            if settled > version {
-                broken.push("P2: an older version after a newer one was settled");
-            } else if settled == version && !excused {
-                broken.push("P3: settled, and told again without a crash");
-            }
+        let excused = |then: u64| loses_lanes || then < crashes || rough && known.moved;
+        // What is told anew forgets an answer that came in between.
+        let anew = known.retold < retellings;
+        if let (Some((at, then)), Some(interval)) = (known.settled_at, self.interval)
+            && at + interval > now
+            && !excused(then)
+            && !anew
+        {
+            broken.push("told again within its interval");
         }
         let doubt = known.doubt || loses_lanes || forgetful;
         let truthful = match action {
             Action::Create => known.holds.is_none() || doubt,
             _ => known.holds.is_some() || doubt,
         };
-        if !truthful {
-            broken.push("P5: not what the client holds");
+        let again =
+            known.settled.is_some_and(|(settled, then)| settled == version && !excused(then));
+        if known.settled.is_some_and(|(settled, _)| settled > version) {
+            broken.push("P2: an older version after a newer one was settled");
+        }
+        if (again || !truthful) && anew {
+            // Somebody asked for it.
+            known.retold += 1;
+            (known.settled, known.settled_at) = (None, None);
+            known.doubt = true;
+        } else {
+            if again {
+                broken.push("P3: settled, and told again without a crash");
+            }
+            if !truthful {
+                broken.push("P5: not what the client holds");
+            }
         }
         if (action == Action::Delete) != version.is_gone() {
             broken.push("P5: the action does not fit the version");
         }
-        let header = |name: &str| {
-            request.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.clone())
-        };
-        let id = header("webhook-id").unwrap_or_default();
         let present = action != Action::Delete;
-        let first = known.ids.entry((version, present)).or_insert_with(|| id.clone());
-        if *first != id || id.is_empty() {
+        let ids = known.ids.entry((version, present)).or_default();
+        ids.insert(told.id.clone());
+        if ids.len() > 1 + retellings as usize || told.id.is_empty() {
             broken.push("P3: another webhook-id for the same notification");
         }
-        let seen = format!(
-            "{sender} {:?} of {} {action:?} {version} ({known:?})",
-            request.subscription, request.document
-        );
         for promise in broken {
-            self.violations.push(format!("{promise}: {seen}"));
+            self.violations.push(format!("{promise}: {told:?} ({known:?})"));
         }
-        let behaviour = self.behave();
-        self.requests += 1;
-        let sender = sender.to_owned();
-        self.under_way
-            .insert(self.requests, UnderWay { sender, request: request.clone(), behaviour });
-        (self.requests, behaviour)
     }
 
     fn behave(&mut self) -> Behaviour {
@@ -287,8 +424,8 @@ impl Answering {
         let mut inner = self.clients.lock();
         let Inner { under_way, known, crashes, .. } = &mut *inner;
         if let Some(it) = under_way.get(&self.number) {
-            let known = known.entry(key_of(&it.request)).or_default();
-            known.answer(it.behaviour, &it.request, *crashes);
+            let known = known.entry(it.told.key()).or_default();
+            known.answer(it.behaviour, &it.told, *crashes, self.clients.clock.now());
         }
     }
 }
@@ -297,7 +434,7 @@ impl Drop for Answering {
     fn drop(&mut self) {
         let mut inner = self.clients.lock();
         if let Some(it) = inner.under_way.remove(&self.number) {
-            let known = inner.known.entry(key_of(&it.request)).or_default();
+            let known = inner.known.entry(it.told.key()).or_default();
             known.in_flight -= 1;
             known.doubt |= !self.ended;
         }
@@ -310,7 +447,7 @@ impl Delivery for Clients {
         let timeout = request.timeout;
         let (number, behaviour, delay) = {
             let mut inner = self.lock();
-            let (number, behaviour) = inner.arrives(&self.sender, &request);
+            let (number, behaviour) = inner.arrives(&self.sender, &request, self.clock.now());
             if inner.log {
                 eprintln!(
                     "{} {} {} {:?} {} -> {behaviour:?}",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::{
-    DocumentChange, DocumentUrl, Epoch, NewResource, Resource, ResourceId, Row, RowKey,
+    DocumentChange, DocumentUrl, Epoch, NewResource, Resource, ResourceId, Round, Row, RowKey,
     SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{Clock, DocumentStore, Queue, QueueName, ResourceStore, RowStore};
@@ -19,6 +19,7 @@ use crate::client::{Clients, Versions};
 use crate::plan::Plan;
 use crate::runs::{Runs, block_on, build};
 use crate::shift::{NARROW, Shifts, WIDE};
+use crate::wishes::Wishes;
 
 /// Turns that everything gets before time moves: more than the longest chain of wake-ups.
 pub(crate) const TURNS: u32 = 40;
@@ -30,6 +31,11 @@ const REST: Duration = Duration::from_secs(600);
 
 /// Lives one history; panics if it breaks a promise.
 pub(crate) fn run(seed: u64, log: bool) {
+    live(History::new(seed, log).wishing());
+}
+
+/// The same, as it was before clients could ask for anything.
+pub(crate) fn run_plain(seed: u64, log: bool) {
     live(History::new(seed, log));
 }
 
@@ -83,9 +89,11 @@ pub(crate) struct History {
     accepted: BTreeMap<(ResourceId, String), Version>,
     revision: i64,
     /// How far each row was when it was last looked at.
-    rows: BTreeMap<RowKey, (Epoch, Option<Version>)>,
+    rows: BTreeMap<RowKey, (Epoch, (Round, Option<Version>))>,
     /// The more specific resource that comes and goes, if there is any.
     pub(crate) shifts: Option<Shifts>,
+    /// What its clients ask for, if they do.
+    pub(crate) wishes: Option<Wishes>,
 }
 
 impl History {
@@ -125,7 +133,15 @@ impl History {
             revision: 0,
             rows: BTreeMap::new(),
             shifts: None,
+            wishes: None,
         }
+    }
+
+    /// Lets its clients ask for things, in half of all histories.
+    fn wishing(mut self) -> Self {
+        self.wishes = Wishes::of(self.seed);
+        self.clients.want_calm(self.wishes.as_ref().and_then(|wishes| wishes.interval));
+        self
     }
 
     async fn live(&mut self) {
@@ -151,13 +167,14 @@ impl History {
                 }
             }
             self.shift().await;
+            self.wish().await;
             let turns = self.random.u32(..TURNS);
             self.turns(turns).await;
             self.look().await;
         }
     }
 
-    /// P2, P6: no row goes back, nor is one that an owner wrote overwritten by one before it.
+    /// P2, P6: no row goes back but in a new round, nor is one that an owner wrote overwritten by one before it.
     async fn look(&mut self) {
         if self.plan.retention {
             // Rows may have been forgotten and made anew.
@@ -167,7 +184,7 @@ impl History {
         let found = self.memory.repository().rows(keys.clone()).await.unwrap();
         for (key, row) in keys.into_iter().zip(found) {
             let Some(row) = row else { continue };
-            let now = (row.epoch, row.settled);
+            let now = (row.epoch, (row.round, row.settled));
             let before = self.rows.entry(key).or_insert(now);
             let forward = before.0 <= now.0 && before.1 <= now.1;
             assert!(forward, "history {}: {:?} became {now:?}", self.seed, *before);
@@ -292,6 +309,7 @@ impl History {
         let Some(resource) = self.resource.clone() else { return };
         let number = self.random.u32(..);
         let spec = self.plan.subscription(number, 0, self.plan.lanes);
+        let (spec, passive) = self.wished(spec);
         let flare = self.flare.clone();
         let created = self.in_time(flare.create_subscription(resource.id, spec)).await;
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
@@ -299,6 +317,9 @@ impl History {
             let before = self.documents().await;
             let known = Known { before, number, replacements: 0, resource: resource.id };
             self.subscriptions.insert(subscription.id, known);
+            if passive {
+                self.clients.became_passive(subscription.id, Versions::new());
+            }
         }
     }
 
@@ -391,14 +412,15 @@ impl History {
     }
 
     /// Lets time pass until there is nothing left to do.
-    async fn come_to_rest(&self) {
+    async fn come_to_rest(&mut self) {
         let store = self.memory.repository();
         let end = self.clock.now() + REST;
         loop {
             self.pass(Duration::from_secs(1)).await;
+            self.pull_all().await;
             let spreading = store.count_undispatched(None).await.unwrap();
             let pending = store.count_pending(None).await.unwrap().count;
-            if spreading == 0 && pending == 0 {
+            if spreading == 0 && pending == 0 && self.has_backfilled().await {
                 return;
             }
             assert!(
@@ -431,7 +453,8 @@ impl History {
         }
         for (subscription, known) in &self.subscriptions {
             for (url, newest) in &self.documents_of(known.resource).await {
-                if known.before.get(url) != Some(newest) {
+                let backfilled = self.is_backfilled(*subscription);
+                if backfilled || known.before.get(url) != Some(newest) {
                     self.check_client(*subscription, url, *newest).await;
                 }
             }
@@ -463,6 +486,10 @@ impl History {
             assert!(kept, "history {seed}: P8: given up without a dead letter");
             return;
         }
+        if let Some(asked) = self.resynced_after(subscription).filter(|_| !newest.is_gone()) {
+            let told = self.clients.told(subscription, url) > asked;
+            assert!(told, "history {seed}: {subscription} was not told of {url} again");
+        }
         let reached = row.settled.max(row.given_up);
         // A tombstone that was raised in silence need not reach the rows.
         let raised = newest.is_gone() && reached.is_some_and(Version::is_gone);
@@ -471,7 +498,7 @@ impl History {
             "history {seed}: P1: {subscription} stands at {reached:?} of {url} {newest}"
         );
         let holds = self.clients.holds(subscription, url);
-        let refused = self.clients.settled(subscription, url) == Some(newest);
+        let refused = self.clients.refused(subscription, url, newest);
         if newest.is_gone() {
             assert_eq!(holds, None, "history {seed}: P1: {subscription} still holds {url}");
         } else if !refused {

@@ -1,10 +1,39 @@
 //! Takes what a client was sent and how it took it; gives what it holds, and what its sender can know
 //! of that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use flare_core::model::{Action, Epoch, SubscriptionId, Version};
+use flare_core::model::{Action, DocumentUrl, Epoch, SubscriptionId, Timestamp, Version};
 use flare_core::port::DeliveryRequest;
+
+/// What a client is told, sent or handed out.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) subscription: SubscriptionId,
+    pub(crate) document: DocumentUrl,
+    pub(crate) version: Version,
+    pub(crate) action: Action,
+    /// Its `webhook-id`.
+    pub(crate) id: String,
+}
+
+impl Told {
+    pub(crate) fn by(request: &DeliveryRequest) -> Self {
+        let id = request.headers.iter().find(|(name, _)| name == "webhook-id");
+        Self {
+            subscription: request.subscription,
+            document: request.document.clone(),
+            version: request.version,
+            action: request.action,
+            id: id.map(|(_, id)| id.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Whom it tells of which document.
+    pub(crate) fn key(&self) -> (SubscriptionId, String) {
+        (self.subscription, self.document.as_str().to_owned())
+    }
+}
 
 /// What one client knows of one document, and what it was told.
 #[derive(Debug, Default)]
@@ -17,7 +46,17 @@ pub(crate) struct Known {
     pub(crate) newest_sent: Option<Version>,
     /// The newest version it accepted or refused, and how many crashes there had been.
     pub(crate) settled: Option<(Version, u64)>,
-    pub(crate) ids: BTreeMap<(Version, bool), String>,
+    pub(crate) ids: BTreeMap<(Version, bool), BTreeSet<String>>,
+    /// When it last settled something, and how many crashes there had been.
+    pub(crate) settled_at: Option<(Timestamp, u64)>,
+    /// How often it was told anew because somebody asked for that.
+    pub(crate) retold: u32,
+    /// When it was last told anything, in requests of all.
+    pub(crate) told: u64,
+    /// What it refused, if that was heard.
+    pub(crate) may_have_refused: Option<Version>,
+    /// Until when a puller has it.
+    pub(crate) in_hand: Option<Timestamp>,
     /// Under which epoch it was last told something.
     pub(crate) epoch: Option<Epoch>,
     /// Somebody else took over since it last settled something.
@@ -42,39 +81,45 @@ pub(crate) enum Behaviour {
 }
 
 impl Known {
-    fn take(&mut self, request: &DeliveryRequest) {
-        let revision = request.version.revision().get();
-        self.holds = (request.action != Action::Delete).then_some(revision);
+    pub(crate) fn take(&mut self, told: &Told) {
+        let revision = told.version.revision().get();
+        self.holds = (told.action != Action::Delete).then_some(revision);
     }
 
     /// What an answer means for the client, and for what the sender can know.
-    pub(crate) fn answer(&mut self, behaviour: Behaviour, request: &DeliveryRequest, crashes: u64) {
+    pub(crate) fn answer(
+        &mut self,
+        behaviour: Behaviour,
+        told: &Told,
+        crashes: u64,
+        now: Timestamp,
+    ) {
         match behaviour {
             Behaviour::Accept => {
-                self.take(request);
+                self.take(told);
                 (self.doubt, self.moved) = (false, false);
-                self.settled = Some((request.version, crashes));
+                self.settle(told.version, crashes, now);
             }
             Behaviour::Refuse => {
                 self.moved = false;
-                self.settled = Some((request.version, crashes));
+                self.settle(told.version, crashes, now);
                 // A refused delete counts as absent.
-                if request.action == Action::Delete {
+                if told.action == Action::Delete {
                     self.holds = None;
                     self.doubt = false;
                 }
             }
             Behaviour::AcceptAndLoseAnswer | Behaviour::Hang { accept: true } => {
-                self.take(request);
+                self.take(told);
                 self.doubt = true;
             }
             Behaviour::LoseRequest | Behaviour::Hang { accept: false } => self.doubt = true,
             Behaviour::Fail | Behaviour::Gone | Behaviour::Wait(_) | Behaviour::Unreachable => {}
         }
     }
-}
 
-/// Whom a request tells of which document.
-pub(crate) fn key_of(request: &DeliveryRequest) -> (SubscriptionId, String) {
-    (request.subscription, request.document.as_str().to_owned())
+    fn settle(&mut self, version: Version, crashes: u64, now: Timestamp) {
+        self.settled = Some((version, crashes));
+        self.settled_at = Some((now, crashes));
+    }
 }

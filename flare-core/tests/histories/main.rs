@@ -19,8 +19,10 @@ mod meddle;
 mod observed;
 mod plan;
 mod pool;
+mod pulling;
 mod runs;
 mod shift;
+mod wishes;
 
 /// Histories in an ordinary run.
 const HISTORIES: u64 = 10_000;
@@ -33,7 +35,12 @@ const BROKEN_ONCE: [u64; 14] = [
 
 #[test]
 fn every_history_keeps_its_promises() {
-    pool::live_all(HISTORIES, &BROKEN_ONCE, "histories every", history::run);
+    pool::live_all(HISTORIES, "histories every", history::run);
+}
+
+#[test]
+fn those_that_once_broke_a_promise_keep_it() {
+    pool::live_these(&BROKEN_ONCE, "histories once", history::run_plain);
 }
 
 /// Those in which a more specific resource takes documents over, in an ordinary run.
@@ -41,5 +48,5 @@ const OVERLAPPING: u64 = 2_000;
 
 #[test]
 fn documents_that_move_keep_their_promises() {
-    pool::live_all(OVERLAPPING, &[], "histories move", history::run_overlapping);
+    pool::live_all(OVERLAPPING, "histories move", history::run_overlapping);
 }

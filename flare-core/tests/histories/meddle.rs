@@ -58,17 +58,33 @@ impl History {
         self.note(format_args!("resume {id}: {:?}", resumed.as_ref().map(|it| it.status)));
     }
 
-    async fn replace(&mut self, id: SubscriptionId) {
+    pub(crate) async fn replace(&mut self, id: SubscriptionId) {
         let lanes = self.random.u32(1..4);
         let Some(known) = self.subscriptions.get_mut(&id) else { return };
         known.replacements += 1;
         let (number, replacement) = (known.number, known.replacements);
         let spec = self.plan.subscription(number, replacement, lanes);
+        let (spec, passive) = self.wished(spec);
+        if !passive {
+            // From the moment it is asked for it may happen.
+            self.clients.may_be_sent(id);
+        }
         let flare = self.flare.clone();
         let replaced = self.in_time(flare.replace_subscription(id, spec)).await;
-        self.note(format_args!("replace {id} with {lanes} lanes: {:?}", replaced.as_ref().err()));
+        self.note(format_args!(
+            "replace {id} with {lanes} lanes, passive {passive}: {:?}",
+            replaced.as_ref().err()
+        ));
+        // Becoming one that asks for what waits, or ceasing to be one, hands its lanes over.
+        if self.wishes.is_some() {
+            self.clients.may_be_handed_over();
+        }
         if replaced.is_ok() {
-            self.clients.replaced(id, replacement, self.seen_by(id).await);
+            let seen = self.seen_by(id).await;
+            if passive {
+                self.clients.became_passive(id, seen.clone());
+            }
+            self.clients.replaced(id, replacement, seen);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Takes a number of histories; lives them on all processors, and tells which of them broke a promise.
-//! Others each time, beside those that once broke one.
+//! Others each time, or those that are named.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,23 +13,21 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// Lives the one that is asked for; else those that once broke a promise, then as many as are asked
-/// for, or an ordinary number of them, from where it is asked for, or anywhere. `live` is told whether
-/// to say what happens.
-pub(crate) fn live_all(
-    ordinary: u64,
-    broken_once: &[u64],
-    test: &str,
-    live: impl Fn(u64, bool) + Sync,
-) {
-    if let Some(seed) = number("FLARE_HISTORY_SEED") {
-        return live(seed, true);
-    }
+/// Lives the one that is asked for; else as many as are asked for, or an ordinary number of them, from
+/// where it is asked for, or anywhere. `live` is told whether to say what happens.
+pub(crate) fn live_all(ordinary: u64, test: &str, live: impl Fn(u64, bool) + Sync) {
     let count = number("FLARE_HISTORIES").unwrap_or(ordinary);
     let from = number("FLARE_HISTORIES_FROM").unwrap_or_else(|| fastrand::u64(..BEGINNINGS));
     // Past whoever keeps what tests print: a run that hangs or is killed has said it.
     let _ = writeln!(std::io::stderr(), "{test}: {count} from FLARE_HISTORIES_FROM={from} on");
-    let seeds: Vec<u64> = broken_once.iter().copied().chain(from..from + count).collect();
+    live_these(&(from..from + count).collect::<Vec<u64>>(), test, live);
+}
+
+/// Lives the one that is asked for, else all of these.
+pub(crate) fn live_these(seeds: &[u64], test: &str, live: impl Fn(u64, bool) + Sync) {
+    if let Some(seed) = number("FLARE_HISTORY_SEED") {
+        return live(seed, true);
+    }
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<u64>> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);

@@ -220,6 +220,30 @@ async fn changing_the_mode_loses_nothing_and_tells_nothing_twice() {
     assert_eq!(world.delivery.total(), 4);
 }
 
+/// Its lane may have sent a create and died before it could say so: what waited then is in doubt, for a
+/// puller as for the next lane.
+#[tokio::test]
+async fn a_client_that_a_dead_lane_may_have_told_is_told_of_the_deletion() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let subscription = world.subscribe(&resource, "a").await;
+    world.delivery.hang("http://a.example/1");
+    world.put(1, 1).await;
+    world.pass(SECOND).await;
+    assert_eq!(world.delivery.total(), 1, "it is on its way");
+    world.crash().await;
+    set_mode(&world, &subscription, Mode::Passive).await;
+    world.start();
+    world.pass(SECOND * 20).await;
+    world.put(2, 1).await;
+    world.delete(1).await;
+    world.delete(2).await;
+    spread(&world).await;
+    let told: Vec<_> = pull(&world, &subscription, 10).await.iter().map(said).collect();
+    assert_eq!(told, [(url(1), Action::Delete, 1)], "and what came later is in no doubt");
+}
+
 #[tokio::test]
 async fn refusals_say_what_is_wrong() {
     let mut world = in_memory(few_slots());

@@ -119,6 +119,8 @@ intercepted! {
         one {
             fn insert_job(job: Job) -> bool;
             fn job(kind: JobKind, subject: &str) -> Option<Job>;
+            fn claim_job(epoch: Epoch, id: JobId, due_by: Timestamp, until: Timestamp)
+                -> Option<Job>;
             fn advance_job(epoch: Epoch, id: JobId, cursor: Option<String>, due: Timestamp)
                 -> Applied;
             fn finish_job(epoch: Epoch, id: JobId) -> Applied;

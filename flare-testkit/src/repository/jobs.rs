@@ -1,4 +1,4 @@
-//! Clauses RJ1 to RJ5: long work that anybody may go on with.
+//! Clauses RJ1 to RJ6: long work that anybody may go on with.
 
 use std::time::Duration;
 
@@ -140,6 +140,39 @@ pub async fn rj5_finds_a_job_due_or_not(repo: Repo) {
         (job.epoch, job.due) = (epoch, job.due + Duration::from_secs(1));
         repo.advance_job(epoch, job.id, None, job.due).await.unwrap();
         assert_eq!(repo.job(job.kind, &job.subject).await.unwrap().as_ref(), Some(&*job));
+    }
+}
+
+/// RJ6: a job is claimed while it is due and nobody later has it, as it is stored then, by one of many.
+pub async fn rj6_a_job_is_claimed_as_it_is_stored(repo: Repo) {
+    let make = Make::new("rj6");
+    let [low, middle, high] = epochs(&repo).await;
+    let at = |step: u64| LONG_AGO + Duration::from_millis(step);
+    let mut expected = Job::new(make.id(), JobKind::Resync, "x", LONG_AGO);
+    let id = expected.id;
+    assert!(repo.insert_job(expected.clone()).await.unwrap());
+    // Somebody went on with it since it was read.
+    repo.advance_job(middle, id, Some("far".to_owned()), at(10)).await.unwrap();
+    (expected.cursor, expected.due, expected.epoch) = (Some("far".to_owned()), at(10), middle);
+    for (epoch, due_by) in [(low, at(10)), (high, at(9))] {
+        assert_eq!(repo.claim_job(epoch, id, due_by, at(50)).await.unwrap(), None);
+        assert_eq!(all_due(&repo).await, [expected.clone()], "nothing changed");
+    }
+    (expected.due, expected.epoch) = (at(50), high);
+    let claimed = repo.claim_job(high, id, at(10), at(50)).await.unwrap();
+    assert_eq!(claimed, Some(expected.clone()));
+    assert_eq!(all_due(&repo).await, [expected]);
+    assert_eq!(repo.claim_job(high, make.id(), at(99), at(100)).await.unwrap(), None, "unknown");
+
+    for round in 0..8 {
+        let job = Job::new(make.id(), JobKind::Queue, format!("{round}"), LONG_AGO);
+        assert!(repo.insert_job(job.clone()).await.unwrap());
+        let claimed = race(|_| {
+            let (port, id) = (repo.port(), job.id);
+            async move { port.claim_job(high, id, at(10), at(50)).await.unwrap().is_some() }
+        });
+        let claimed = claimed.await.into_iter().filter(|claimed| *claimed).count();
+        assert_eq!(claimed, 1, "one of many has it");
     }
 }
 

@@ -48,6 +48,7 @@ pub use history_rows::rr_history_agrees_with_the_model;
 pub use jobs::{
     rj1_one_job_per_kind_and_subject, rj2_due_jobs_come_earliest_first,
     rj3_work_on_a_job_is_fenced, rj4_a_finished_job_is_gone, rj5_finds_a_job_due_or_not,
+    rj6_a_job_is_claimed_as_it_is_stored,
 };
 pub use resources::{
     re1_a_deleting_one_keeps_its_endpoint, re1_conflicting_inserts_have_one_winner,
@@ -221,5 +222,6 @@ crate::suite::suite! {
         rj3_work_on_a_job_is_fenced,
         rj4_a_finished_job_is_gone,
         rj5_finds_a_job_due_or_not,
+        rj6_a_job_is_claimed_as_it_is_stored,
     ]
 }

@@ -27,6 +27,7 @@ pub async fn rs6_replaces_at_the_generation_named(repo: Repo) {
     new.updated_at = Timestamp::from_unix_millis(1_700_000_000_001);
     new.resumed_at = Some(Timestamp::from_unix_millis(1_700_000_000_002));
     (new.slot, new.moving_from, new.least_epoch) = (Some(1_030), Some(0), Epoch::new(9));
+    new.left_at = Some(LONG_AGO);
     let replaced = repo.replace_subscription(old.generation, new.clone()).await.unwrap();
 
     let mut expected = new;
@@ -39,7 +40,7 @@ pub async fn rs6_replaces_at_the_generation_named(repo: Repo) {
 
     // And what is not there any more goes.
     let mut new = expected.clone();
-    (new.reason, new.slot, new.moving_from) = (None, None, None);
+    (new.reason, new.slot, new.moving_from, new.left_at) = (None, None, None, None);
     let replaced = repo.replace_subscription(new.generation, new.clone()).await.unwrap();
     new.generation = Generation::new(3);
     assert_eq!(replaced, Replaced::Done(new.clone()));

@@ -36,6 +36,8 @@ pub struct Subscription {
     pub moving_from: Option<u32>,
     /// What its lanes are worked under has to be later: they were worked in another slot before.
     pub least_epoch: Epoch,
+    /// When they left it, by the store's clock: what waited then may have been sent.
+    pub left_at: Option<Timestamp>,
 }
 
 /// As a read shows it: with every default written out, and without what is to be kept to the stores.
@@ -91,6 +93,7 @@ impl Subscription {
             slot: None,
             moving_from: None,
             least_epoch: Epoch::ZERO,
+            left_at: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Applied, Epoch, Invalid, Job};
+use crate::model::{Applied, Epoch, Invalid, Job, JobId};
 use crate::pipeline::context::Context;
 
 /// How long a job is its taker's without a word; far beyond what one batch takes.
@@ -52,11 +52,12 @@ pub(super) struct ClaimedJob<'a> {
 }
 
 impl<'a> ClaimedJob<'a> {
-    /// Takes a job: from now on others leave it alone for a while.
-    pub(super) async fn take(context: &'a Context, epoch: Epoch, job: Job) -> Result<Self, Ended> {
-        let mut held = Self { context, epoch, job };
-        held.keep().await?;
-        Ok(held)
+    /// Takes a job that is due, as it is stored by now: whoever had it meanwhile may have gone on with
+    /// it. From now on others leave it alone for a while.
+    pub(super) async fn take(context: &'a Context, epoch: Epoch, id: JobId) -> Result<Self, Ended> {
+        let now = context.now();
+        let claimed = context.repository.claim_job(epoch, id, now, now + CLAIM).await?;
+        claimed.map(|job| Self { context, epoch, job }).ok_or(Ended::Taken)
     }
 
     pub(super) fn context(&self) -> &'a Context {

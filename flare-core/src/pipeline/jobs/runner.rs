@@ -127,9 +127,9 @@ impl<'a> JobRunner<'a> {
 
     /// Has a turn at a job; tells whether it moved on.
     async fn work(&mut self, job: Job) -> Result<bool> {
-        let (id, kind, subject) = (job.id, job.kind, job.subject.clone());
+        let (id, kind, subject) = (job.id, job.kind, job.subject);
         let epoch = self.epoch().await?;
-        let mut held = match ClaimedJob::take(self.context, epoch, job).await {
+        let mut held = match ClaimedJob::take(self.context, epoch, id).await {
             Ok(held) => held,
             Err(Ended::Taken) => return Ok(self.overtaken()),
             Err(Ended::Failed(error)) => return Err(error),

@@ -60,7 +60,8 @@ async fn store(context: &Context, subscription: &Subscription) -> Result<()> {
     let mut moved = subscription.clone();
     moved.moving_from = None;
     // Later than any that its rows were written under.
-    moved.least_epoch = context.repository.next_epoch().await?.epoch;
+    let grant = context.repository.next_epoch().await?;
+    (moved.least_epoch, moved.left_at) = (grant.epoch, Some(grant.at));
     match context.repository.replace_subscription(subscription.generation, moved).await? {
         Replaced::Done(moved) => {
             if let Err(error) = context.refresh(&moved).await {

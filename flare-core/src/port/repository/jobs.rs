@@ -19,6 +19,9 @@ use crate::port::Scan;
 ///   job; advancing stores cursor, due time and epoch together.
 /// - **RJ4** A finished job is gone, and its kind and subject are free again.
 /// - **RJ5** `job` gives the job of a kind and subject as it is stored, due or not.
+/// - **RJ6** `claim_job` takes place only if the job is due by the time named and no greater epoch has
+///   written it; it stores epoch and due time, leaves the cursor, and gives the job as it is then. Of
+///   several that claim a job at once, until a later time, one has it.
 #[async_trait]
 pub trait JobStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a job, unless there is one for its kind and subject; tells whether it did.
@@ -29,6 +32,16 @@ pub trait JobStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads the job of a kind and subject.
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>>;
+
+    /// Takes a job that is due by `due_by`, so that it is not due before `until`; gives it as it is
+    /// stored, or nothing if it is not to be had.
+    async fn claim_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        due_by: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Job>>;
 
     /// Notes how far a job has come and when to go on.
     async fn advance_job(

@@ -75,6 +75,7 @@ faults! {
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;
     "rj4": FinishedJobsStay;
     "rj5": FindsOnlyDueJobs;
+    "rj6": ClaimsJobsNotDue, ClaimsJobsAsTheyWere;
     "ru1": UnreadableRowsAreMissing;
     "ru2": ScanEndsAtUnreadable, UnreadableTakesAPlace;
     "ru3": ListFailsWithUnreadable;

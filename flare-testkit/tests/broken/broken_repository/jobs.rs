@@ -1,4 +1,4 @@
-//! Breaks RJ1 to RJ5.
+//! Breaks RJ1 to RJ6.
 
 use async_trait::async_trait;
 use flare_core::Result;
@@ -39,6 +39,22 @@ impl JobStore for BrokenRepository {
         let found = self.inner.job(kind, subject).await?;
         let due = |job: &Job| job.due <= Timestamp::from_unix_seconds(2_000_000_000);
         Ok(found.filter(|job| due(job) || !self.has(Fault::FindsOnlyDueJobs)))
+    }
+
+    async fn claim_job(
+        &self,
+        epoch: Epoch,
+        id: JobId,
+        due_by: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Job>> {
+        let due_by = if self.has(Fault::ClaimsJobsNotDue) { Timestamp::MAX } else { due_by };
+        let jobs: Vec<Job> = self.inner.due_jobs(Timestamp::MAX, 1_000).try_collect().await?;
+        let claimed = self.inner.claim_job(epoch, id, due_by, until).await?;
+        if self.has(Fault::ClaimsJobsAsTheyWere) {
+            return Ok(claimed.and(jobs.into_iter().find(|job| job.id == id)));
+        }
+        Ok(claimed)
     }
 
     async fn advance_job(

@@ -1,0 +1,102 @@
+//! Takes a history with clients that pull; lets them take what waits, keep, settle, hand back and forget
+//! it, and notes what that means for what they hold.
+
+use std::time::Duration;
+
+use flare_core::Pull;
+use flare_core::model::{Action, DocumentUrl, Revision, SubscriptionId, Timestamp, Version};
+use flare_core::pipeline::{PullOutcome, PullSettlement, Pulled};
+use flare_core::port::Clock;
+
+use crate::history::History;
+use crate::known::Told;
+
+/// A notification that a puller has, until it is settled or the claim on it lapses.
+#[derive(Debug)]
+pub(crate) struct InHand {
+    pub(crate) told: Told,
+    receipt: String,
+    lapses: Timestamp,
+    /// What the client does with it.
+    outcome: PullOutcome,
+}
+
+impl History {
+    /// A client takes some of what waits, and settles it at once, later or never.
+    pub(crate) async fn pull(&mut self, id: SubscriptionId) {
+        let Some(wishes) = &mut self.wishes else { return };
+        let (max, lease) = (wishes.random.usize(1..4), wishes.random.u64(1..40));
+        let lease = Duration::from_secs(lease);
+        self.take(id, Pull::new(max).lease(lease), lease, false).await;
+        if self.wishes.as_mut().is_some_and(|wishes| wishes.random.bool()) {
+            self.settle_some(id).await;
+        }
+    }
+
+    /// A client that is well takes what waits.
+    pub(crate) async fn pull_everything(&mut self, id: SubscriptionId) {
+        let lease = Duration::from_secs(30);
+        self.take(id, Pull::new(10), lease, true).await;
+        self.settle_some(id).await;
+    }
+
+    async fn take(&mut self, id: SubscriptionId, wanted: Pull, lease: Duration, well: bool) {
+        let lapses = self.clock.now() + lease;
+        let flare = self.flare.clone();
+        let pulled = match self.in_time(flare.pull(id, wanted)).await {
+            Ok(pulled) => pulled,
+            Err(error) => return self.note(format_args!("pull {id}: {error}")),
+        };
+        for pulled in pulled {
+            let told = told(id, &pulled);
+            self.note(format_args!("pulled {told:?}"));
+            let Some(wishes) = &mut self.wishes else { return };
+            let outcome = match wishes.random.u8(..4) {
+                0 if !well => PullOutcome::Discard,
+                1 if !well => PullOutcome::Return,
+                _ => PullOutcome::Success,
+            };
+            self.clients.handed(&told, outcome, lapses);
+            wishes.in_hand.push(InHand { told, receipt: pulled.receipt, lapses, outcome });
+        }
+    }
+
+    /// A client settles what it has in hand, or forgets it.
+    pub(crate) async fn settle_some(&mut self, id: SubscriptionId) {
+        let Some(wishes) = &mut self.wishes else { return };
+        let (mine, others) = std::mem::take(&mut wishes.in_hand)
+            .into_iter()
+            .partition::<Vec<InHand>, _>(|it| it.told.subscription == id);
+        wishes.in_hand = others;
+        for it in mine {
+            // From the moment it is asked for it may happen.
+            self.clients.settling(&it.told);
+            let flare = self.flare.clone();
+            let settled = self.in_time(flare.settle(id, [(it.receipt, it.outcome)])).await;
+            let settled = settled.map(|settled| settled[0]);
+            let (told, outcome, seed) = (&it.told, it.outcome, self.seed);
+            self.note(format_args!("settle {told:?} {outcome:?}: {settled:?}"));
+            let late = it.lapses + LATE <= self.clock.now();
+            let expired = !matches!(settled, Ok(PullSettlement::Done));
+            assert!(expired || !late, "history {seed}: settled after its claim had lapsed");
+            self.clients.settled_by(&it.told, it.outcome, settled.ok());
+        }
+    }
+}
+
+/// How much later than it was asked for a claim may have been made, on a store that takes its time.
+const LATE: Duration = Duration::from_secs(30);
+
+/// What a notification says.
+fn told(subscription: SubscriptionId, pulled: &Pulled) -> Told {
+    let json: serde_json::Value = serde_json::from_slice(&pulled.notification).unwrap();
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let action: Action = serde_json::from_value(json["action"].clone()).unwrap();
+    let revision = Revision::new(json["revision"].as_i64().unwrap());
+    let version = match action {
+        Action::Delete => Version::gone(revision),
+        Action::Create | Action::Update => Version::live(revision),
+    };
+    let document = DocumentUrl::parse(&text("id")).unwrap();
+    Told { subscription, document, version, action, id: text("webhookId") }
+}
