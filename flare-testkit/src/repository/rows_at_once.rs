@@ -102,14 +102,14 @@ pub async fn rr20_several_partitions_are_left_apart(repo: Repo) {
     let make = Make::new("rr20");
     let resource = make.id();
     let mut members = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..3 {
         members.push(repo.insert_subscription(make.subscription(resource), 1).await.unwrap().id);
     }
     let together = make.id();
     for _ in 0..2 {
         members.push(subscribe(&make, &repo, together, SubscriptionStatus::Active).await);
     }
-    // Two partitions; and a partition with more members than rows may be written.
+    // Several partitions; and a partition with more members than rows may be written.
     for (resource, most_rows) in [(resource, 100), (together, 1)] {
         let key = make.document(resource);
         write(&repo, put(&key, 1)).await;

@@ -72,7 +72,7 @@ faults! {
     "rr18": DemandsOneMore, DemandIgnored;
     "rr19": SpreadsWhatIsOvertaken, SpreadTellsNoMember;
     "rr20": SpreadsOneOfSeveralPartitions;
-    "rr21": SpreadDispatchesUnasked, SpreadNeverDispatches;
+    "rr21": SpreadDispatchesWhatItLeaves, SpreadNeverDispatches;
     "rr22": SpreadGivesRowsOfBefore, SpreadGivesAnyContent;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;

@@ -67,7 +67,7 @@ impl RowStore for BrokenRepository {
     }
 
     async fn spread_documents(&self, mut request: SpreadDocuments) -> Result<SpreadAnswer> {
-        let SpreadDocuments { resource, documents, .. } = request.clone();
+        let SpreadDocuments { resource, documents, dispatch, .. } = request.clone();
         let partition = self.inner.partitions(resource).await?.first().copied();
         let members = match partition {
             Some(partition) => self.inner.members(resource, partition).await?,
@@ -79,9 +79,6 @@ impl RowStore for BrokenRepository {
             .collect();
         let keys = spreads.iter().map(|it| RowKey::new(it.subscription, it.document.url.clone()));
         let before = self.inner.rows(keys.collect()).await?;
-        if self.has(Fault::SpreadDispatchesUnasked) {
-            request.dispatch = true;
-        }
         if self.has(Fault::SpreadNeverDispatches) && !members.is_empty() {
             request.dispatch = false;
         }
@@ -99,6 +96,11 @@ impl RowStore for BrokenRepository {
         };
         if self.has(Fault::SpreadsWhatIsOvertaken) {
             self.inner.spread_rows(spreads).await?;
+        }
+        if self.has(Fault::SpreadDispatchesWhatItLeaves) && dispatch {
+            let key = |url| DocumentKey::new(resource, url);
+            let all = documents.into_iter().map(|(url, version)| (key(url), version));
+            self.inner.mark_dispatched(all.collect()).await.into_iter().collect::<Result<()>>()?;
         }
         if self.has(Fault::SpreadTellsNoMember) {
             done.members.clear();
