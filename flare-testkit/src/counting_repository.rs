@@ -6,9 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::Timestamp;
-use flare_core::port::{Clock, Repository, RepositoryFacts, Scan};
+use flare_core::port::{Clock, Repository, RepositoryFacts, Scan, SpreadAnswer, SpreadDocuments};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::intercept::{self, Call, Hooks, Intercepted, RepositoryHooks};
@@ -93,7 +94,20 @@ impl Hooks for CountedCalls {
     }
 }
 
+#[async_trait]
 impl RepositoryHooks for CountedCalls {
+    async fn spread_documents(
+        &self,
+        inner: &dyn Repository,
+        request: SpreadDocuments,
+    ) -> Result<SpreadAnswer> {
+        let answer = inner.spread_documents(request).await?;
+        if let SpreadAnswer::Done(done) = &answer {
+            self.lock().wrote("spread_documents", done.members.len() * done.spread.len());
+        }
+        Ok(answer)
+    }
+
     fn facts(&self, inner: &dyn Repository) -> RepositoryFacts {
         let mut facts = inner.facts();
         facts.max_batch = facts.max_batch.min(self.max_batch);
@@ -111,7 +125,7 @@ pub struct Tally(BTreeMap<&'static str, Calls>);
 pub struct Calls {
     /// How often.
     pub calls: u64,
-    /// Items of all those calls: what a batch was about, what a scan gave.
+    /// Items of all those calls: what a batch was about, what a scan gave, the rows a spread wrote.
     pub items: u64,
     /// The most items of any of them.
     pub most: usize,
@@ -137,6 +151,13 @@ impl Tally {
         let calls = self.0.entry(name).or_default();
         calls.calls += 1;
         calls.items += items as u64;
+        calls.most = calls.most.max(items);
+    }
+
+    /// The last call, which counts as one item, wrote so many.
+    fn wrote(&mut self, name: &'static str, items: usize) {
+        let calls = self.0.entry(name).or_default();
+        calls.items = calls.items.saturating_sub(1) + items as u64;
         calls.most = calls.most.max(items);
     }
 

@@ -33,7 +33,7 @@ impl Documents {
         Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    fn shard(&self, url: &DocumentUrl) -> &Mutex<Shard> {
+    pub(super) fn shard(&self, url: &DocumentUrl) -> &Mutex<Shard> {
         &self.shards[Self::shard_number(url)]
     }
 
@@ -193,7 +193,7 @@ impl DocumentStore for MemoryRepository {
 }
 
 impl MemoryRepository {
-    fn read_documents(
+    pub(super) fn read_documents(
         &self,
         operation: &'static str,
         keys: &[DocumentKey],

@@ -10,6 +10,7 @@ mod row_table;
 mod rows;
 mod shard;
 mod spoilt;
+mod spread_all;
 mod subscriptions;
 
 use flare_core::port::{Repository, RepositoryFacts};
@@ -55,6 +56,6 @@ impl MemoryRepository {
 
 impl Repository for MemoryRepository {
     fn facts(&self) -> RepositoryFacts {
-        RepositoryFacts::new(1_000, self.max_content).in_process()
+        RepositoryFacts::new(1_000, self.max_content).in_process().spreads_at_once()
     }
 }

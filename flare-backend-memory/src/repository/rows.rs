@@ -13,7 +13,7 @@ use flare_core::model::{
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
-    RowStore, RowUpdate, Scan,
+    RowStore, RowUpdate, Scan, SpreadAnswer, SpreadDocuments,
 };
 use futures::StreamExt;
 use futures::stream;
@@ -99,23 +99,12 @@ impl RowStore for MemoryRepository {
     }
 
     async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()> {
-        let now = self.time.now();
-        // Neighbours of one subscription share a turn of its lock.
-        for spreads in spreads.chunk_by(|a, b| a.subscription == b.subscription) {
-            let created = self.rows.with_new(spreads[0].subscription, |table| {
-                let mut created = 0;
-                for spread in spreads {
-                    if let Some(url) = table.spread(spread, now, |key| self.documents.interned(key))
-                    {
-                        self.rows.add_owner(spread.subscription, &url);
-                        created += 1;
-                    }
-                }
-                created
-            });
-            self.budget.take(created * ROW_BYTES);
-        }
+        self.write_spreads(&spreads);
         Ok(())
+    }
+
+    async fn spread_documents(&self, request: SpreadDocuments) -> Result<SpreadAnswer> {
+        self.spread_to_all(&request)
     }
 
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {
@@ -359,6 +348,32 @@ impl RowStore for MemoryRepository {
 }
 
 impl MemoryRepository {
+    /// Makes rows want versions.
+    pub(super) fn write_spreads(&self, spreads: &[Spread]) {
+        let now = self.time.now();
+        // Neighbours of one subscription share a turn of its lock.
+        for spreads in spreads.chunk_by(|a, b| a.subscription == b.subscription) {
+            let created = self.rows.with_new(spreads[0].subscription, |table| {
+                let mut created = 0;
+                for spread in spreads {
+                    if let Some(url) = table.spread(spread, now, |key| self.documents.interned(key))
+                    {
+                        self.rows.add_owner(spread.subscription, &url);
+                        created += 1;
+                    }
+                }
+                created
+            });
+            self.budget.take(created * ROW_BYTES);
+        }
+    }
+
+    /// The row of a subscription for a document, if it can be read.
+    pub(super) fn row_to_give(&self, id: SubscriptionId, url: &DocumentUrl) -> Option<Row> {
+        let row = self.rows.with(id, |table| table.get(url)).flatten()?;
+        self.readable_row("spread_documents", row).ok()
+    }
+
     fn readable_row(&self, operation: &'static str, row: Row) -> Result<Row> {
         self.spoilt.read(operation, |row| RecordName::Row(row.key.clone()), row)
     }

@@ -246,6 +246,17 @@ impl SubscriptionStore for MemoryRepository {
 }
 
 impl MemoryRepository {
+    /// How many partitions a resource has, and who sits in the only one.
+    pub(super) fn seats(&self, resource: ResourceId) -> (usize, Vec<Member>) {
+        let table = read(&self.subscriptions.0);
+        let Some(family) = table.by_resource.get(&resource) else { return (0, Vec::new()) };
+        let members = match family.partitions.len() {
+            1 => family.members().copied().collect(),
+            _ => Vec::new(),
+        };
+        (family.partitions.len(), members)
+    }
+
     /// What `page` gives after one subscription, then after the last that it gave, and so on.
     fn pages<'a>(
         &'a self,

@@ -29,7 +29,7 @@ impl SqliteRepository {
 
 impl Repository for SqliteRepository {
     fn facts(&self) -> RepositoryFacts {
-        RepositoryFacts::new(1_000, self.max_content)
+        RepositoryFacts::new(1_000, self.max_content).spreads_at_once()
     }
 }
 

@@ -108,11 +108,7 @@ impl SubscriptionStore for SqliteRepository {
             let Some(n) = names::resource(reader.connection, resource)? else {
                 return Ok(Vec::new());
             };
-            let mut find = reader.sql(
-                "SELECT number FROM partitions WHERE resource = ?1 AND seats > 0 ORDER BY number",
-            )?;
-            let found = find.query_map([n], |row| row.get(0).map(PartitionId::new))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
+            Ok(partitions_of(reader.connection, n)?)
         };
         self.engine.read("partitions", read).await
     }
@@ -122,13 +118,7 @@ impl SubscriptionStore for SqliteRepository {
             let Some(n) = names::resource(reader.connection, resource)? else {
                 return Ok(Vec::new());
             };
-            let mut find = reader.sql(
-                "SELECT id, generation, status, lanes, slot, passive FROM subscriptions \
-                 INDEXED BY subscriptions_members WHERE resource = ?1 AND partition = ?2 AND told = 1",
-            )?;
-            let found = find.query_map(params![n, partition.get()], member)?;
-            let found: Vec<Option<Member>> = found.collect::<rusqlite::Result<_>>()?;
-            Ok(found.into_iter().flatten().collect())
+            Ok(members_of(reader.connection, n, partition)?)
         };
         self.engine.read("members", read).await
     }
@@ -161,6 +151,32 @@ impl SubscriptionStore for SqliteRepository {
     async fn remove_subscription(&self, id: SubscriptionId) -> Result<()> {
         self.engine.write(Effort::durable("remove_subscription"), move |tx| remove(tx, id)).await
     }
+}
+
+/// The partitions of the resource with this number, in order.
+pub(super) fn partitions_of(
+    connection: &Connection,
+    resource: i64,
+) -> rusqlite::Result<Vec<PartitionId>> {
+    let mut find = connection.prepare_cached(
+        "SELECT number FROM partitions WHERE resource = ?1 AND seats > 0 ORDER BY number",
+    )?;
+    find.query_map([resource], |row| row.get(0).map(PartitionId::new))?.collect()
+}
+
+/// Who sits in a partition of the resource with this number.
+pub(super) fn members_of(
+    connection: &Connection,
+    resource: i64,
+    partition: PartitionId,
+) -> rusqlite::Result<Vec<Member>> {
+    let mut find = connection.prepare_cached(
+        "SELECT id, generation, status, lanes, slot, passive FROM subscriptions \
+         INDEXED BY subscriptions_members WHERE resource = ?1 AND partition = ?2 AND told = 1",
+    )?;
+    let found = find.query_map(params![resource, partition.get()], member)?;
+    let found: Vec<Option<Member>> = found.collect::<rusqlite::Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 fn stored(

@@ -154,4 +154,9 @@ impl Document {
     pub fn is_undispatched(&self) -> bool {
         self.dispatched < Some(self.version)
     }
+
+    /// Whether a version still has to be spread: it is the stored one, and some of its rows may be missing.
+    pub fn owes(&self, version: Version) -> bool {
+        self.version == version && self.is_undispatched()
+    }
 }

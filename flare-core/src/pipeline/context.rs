@@ -10,10 +10,12 @@ use super::counters::Counters;
 use super::event::Events;
 use super::herald::Herald;
 use super::lane::{ContentBudget, Places};
+use super::lanes::NearLanes;
 use super::progress::{LoopReport, Progress, Pulse};
 use super::pull::PullBells;
 use super::restore::Restorer;
 use super::settings::Settings;
+use super::spread_all::ApartResources;
 use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
 use crate::error::Result;
@@ -54,6 +56,10 @@ pub(crate) struct Context {
     /// Wakes whoever does stored jobs: one was asked for.
     pub(crate) jobs_asked: Notify,
     pub(crate) drain_limit: Arc<DrainLimit>,
+    /// Resources whose partitions are spread each by itself.
+    pub(crate) apart: ApartResources,
+    /// The lanes that this runtime works.
+    pub(crate) near: NearLanes,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
     /// When it was built, by the monotonic clock.
@@ -97,6 +103,8 @@ impl Context {
             tasks_lost: Notify::new(),
             jobs_asked: Notify::new(),
             bells: PullBells::default(),
+            apart: ApartResources::default(),
+            near: NearLanes::default(),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,

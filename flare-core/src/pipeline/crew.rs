@@ -211,9 +211,16 @@ impl StageWorker {
             drop(begun);
             return self.source.settle(settled).await;
         }
+        // The store sees by itself what is left of those that it spreads at once.
+        let at_once = |resource: &ResourceId| {
+            matches!(self.stage, Stage::Partition)
+                && self.source.context().spreads_at_once(*resource)
+        };
+        let unread: Vec<ResourceId> = groups.keys().copied().filter(at_once).collect();
         let keys: BTreeSet<DocumentKey> = groups
-            .values()
-            .flatten()
+            .iter()
+            .filter(|(resource, _)| !unread.contains(resource))
+            .flat_map(|(_, messages)| messages)
             .flat_map(|(task, ..)| task.documents())
             .map(|(key, _)| key)
             .collect();
@@ -222,6 +229,10 @@ impl StageWorker {
             let read = Outstanding::read(self.source.context(), keys);
             self.source.keeping(receipts.collect(), read).await
         };
+        let known = known.map(|mut known| {
+            known.extend(unread.into_iter().map(|it| (it, Outstanding::unread(it))));
+            known
+        });
         let mut known = match known {
             Ok(known) => known,
             Err(error) => {

@@ -6,7 +6,9 @@
 //!    the most specific one.
 //! 2. `partition`: finds the partitions of the document's resource, if it still has to be spread
 //!    (`outstanding`).
-//! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`).
+//! 3. `spread`: writes a row per subscription of a partition, then wakes the lanes (`wake`). Where there is
+//!    one partition, `spread_all` has the store do both steps at once, and hands the lanes of this process
+//!    what was written.
 //! 4. `lanes` and `lane`: the owner of a lane (`ownership`, `term`) loads its due rows, composes
 //!    the request (`compose`, `sign`), makes the attempt, judges it (`judge`, `backoff`) and stores
 //!    what came of it, fenced.
@@ -53,6 +55,7 @@ pub(crate) mod settings;
 pub(crate) mod shares;
 pub(crate) mod sign;
 pub(crate) mod spread;
+pub(crate) mod spread_all;
 pub(crate) mod stage;
 pub(crate) mod stop;
 pub(crate) mod store_clock;
@@ -64,5 +67,5 @@ pub(crate) mod wake;
 pub use event::{Event, EventKind, EventListener, Told};
 pub use progress::LoopReport;
 pub use pull::{PullOutcome, PullSettlement, Pulled};
-pub use settings::Settings;
+pub use settings::{Settings, Shortcuts};
 pub use task::{DocumentVersion, Task};

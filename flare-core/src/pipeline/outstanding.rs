@@ -20,18 +20,24 @@ pub(super) struct Outstanding {
     resource: ResourceId,
     /// `None` for what is gone from the store, or cannot be read.
     heads: HashMap<DocumentUrl, Option<Document>>,
-    /// Of the monotonic clock.
-    read_at: Duration,
+    /// Of the monotonic clock; `None` if nothing was read yet.
+    read_at: Option<Duration>,
 }
 
 impl Outstanding {
+    /// Nothing is known of a resource's documents before it has to be: the store sees by itself what is left
+    /// of them, if it can spread them at once.
+    pub(super) fn unread(resource: ResourceId) -> Self {
+        Self { resource, heads: HashMap::new(), read_at: None }
+    }
+
     /// Reads all documents together, and gives them by resource. One that cannot be read counts as
     /// gone: it stays undispatched, so that a node that can read it finds it.
     pub(super) async fn read(
         context: &Context,
         keys: BTreeSet<DocumentKey>,
     ) -> Result<HashMap<ResourceId, Self>> {
-        let read_at = context.clock.monotonic();
+        let read_at = Some(context.clock.monotonic());
         let mut all: HashMap<ResourceId, Self> = HashMap::new();
         for keys in batches(context.batch_limit(), keys) {
             let read = |keys| context.repository.document_heads(keys);
@@ -53,7 +59,8 @@ impl Outstanding {
         partition: Option<PartitionId>,
         documents: &mut Documents,
     ) -> Result<()> {
-        if context.clock.monotonic().saturating_sub(self.read_at) >= FRESH {
+        let now = context.clock.monotonic();
+        if self.read_at.is_none_or(|read_at| now.saturating_sub(read_at) >= FRESH) {
             let key = |url: &DocumentUrl| DocumentKey::new(self.resource, url.clone());
             let newer = Self::read(context, documents.keys().map(key).collect()).await?;
             for (_, newer) in newer {
@@ -91,7 +98,7 @@ fn owes(head: &Document, version: Version, partition: Option<PartitionId>) -> bo
         (Some(partition), Some(open)) => open.contains(&partition),
         _ => true,
     };
-    open && head.version == version && head.is_undispatched()
+    open && head.owes(version)
 }
 
 #[cfg(test)]

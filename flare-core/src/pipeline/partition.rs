@@ -1,11 +1,13 @@
 //! Takes documents that changed; gives each partition of their resource the task to spread them.
-//! With one partition it spreads in place; with none there is nobody to tell.
+//! With one partition it spreads in place, in one call of the store if nothing stands against that; with
+//! none there is nobody to tell.
 
 use std::collections::BTreeMap;
 
 use super::load::{Documents, take};
 use super::outstanding::Outstanding;
 use super::spread::{Note, dispatched, spread};
+use super::spread_all::{Spreading, spread_to_all};
 use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use super::turn::Turn;
 use crate::error::Result;
@@ -18,6 +20,12 @@ pub(super) async fn partition(
     known: &mut Outstanding,
     documents: &mut Documents,
 ) -> Result<()> {
+    if turn.context.spreads_at_once(turn.resource)
+        && spread_to_all(turn, documents).await? == Spreading::Done
+    {
+        return Ok(());
+    }
+    known.keep(turn.context, None, documents).await?;
     // Read after the documents were written: whoever subscribed before that is in it.
     let partitions = turn.context.repository.partitions(turn.resource).await?;
     match partitions.as_slice() {

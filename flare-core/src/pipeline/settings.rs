@@ -90,6 +90,28 @@ pub struct Settings {
     /// How long a shutdown may take: until other nodes, if there are any, have taken over, and requests
     /// in flight are finished.
     pub drain_limit: Duration,
+    /// Which ways of a change may be short. For tests: the long ones do the same, and are there for whatever
+    /// the short ones cannot do.
+    #[doc(hidden)]
+    pub shortcuts: Shortcuts,
+}
+
+/// Which ways of a change may be short.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shortcuts {
+    /// Documents of a resource with one partition are spread in one call of the store.
+    pub spread_at_once: bool,
+    /// Lanes of this process are told without a queue, and handed what was written for them.
+    pub hand_over: bool,
+}
+
+impl Shortcuts {
+    /// All of them, or none.
+    pub const fn new(taken: bool) -> Self {
+        Self { spread_at_once: taken, hand_over: taken }
+    }
 }
 
 impl Default for Settings {
@@ -123,6 +145,7 @@ impl Default for Settings {
             dead_letter_retention: Duration::from_secs(30 * DAY),
             sample_every: Duration::from_secs(15),
             drain_limit: Duration::from_secs(15),
+            shortcuts: Shortcuts::new(true),
         }
     }
 }

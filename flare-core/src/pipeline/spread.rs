@@ -15,7 +15,7 @@ use crate::model::{
 use crate::port::{ClosePartition, Member};
 
 /// Batches of rows after which lanes are woken, documents marked, and others may have their turn.
-const BATCHES: usize = 16;
+pub(super) const BATCHES: usize = 16;
 
 /// Works on a resource's documents, partition by partition, until all are done or the turn is over,
 /// and leaves the rest.

@@ -42,9 +42,10 @@ pub use queue::{
 };
 pub use repository::{
     ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite,
-    EpochGrant, JobStore, Member, OpenPartitions, Opened, Operation, Pending, PendingQuery,
-    Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
-    SlotQuery, SubscriptionStore, Undispatched, WriteOutcome,
+    DocumentsSpread, EpochGrant, JobStore, Member, OpenPartitions, Opened, Operation, Pending,
+    PendingQuery, Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval,
+    RowStore, RowUpdate, SlotQuery, SpreadAnswer, SpreadDocuments, SubscriptionStore, Undispatched,
+    WriteOutcome, WrittenRows, spread_in_steps,
 };
 pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep};
 

@@ -8,7 +8,7 @@ use flare_backend_memory::MemoryBackend;
 use flare_core::Backend;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{Placement, SubscriptionSpec};
-use flare_core::pipeline::Settings;
+use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::Lease;
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
 
@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) rate: Option<u32>,
     /// Lanes have queues of their own.
     pub(crate) isolated: bool,
+    /// Which ways are short: the long ones are taken by stores that cannot do better.
+    pub(crate) shortcuts: Shortcuts,
 }
 
 impl Plan {
@@ -72,6 +74,7 @@ impl Plan {
             ttl: random.u8(..6) == 0,
             rate: (random.u8(..4) == 0).then(|| random.u32(1..20)),
             isolated: random.u8(..3) == 0,
+            shortcuts: shortcuts(random.clone()),
         }
     }
 
@@ -124,6 +127,7 @@ impl Plan {
         settings.partition_limit = self.partition_limit;
         settings.slots = Some(SLOTS);
         settings.workers = 1;
+        settings.shortcuts = self.shortcuts;
         settings.concurrency = 4;
         settings.task_lifetime = TASK_LIFETIME;
         settings.jobs_every = Duration::from_secs(5);
@@ -169,4 +173,13 @@ impl Plan {
             None => spec,
         }
     }
+}
+
+/// Any of them, by numbers of their own: what happens in a history does not depend on them.
+fn shortcuts(mut random: fastrand::Rng) -> Shortcuts {
+    let mut random = random.fork();
+    let mut shortcuts = Shortcuts::new(true);
+    shortcuts.spread_at_once = random.u8(..4) > 0;
+    shortcuts.hand_over = random.u8(..4) > 0;
+    shortcuts
 }

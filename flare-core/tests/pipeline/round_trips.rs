@@ -2,12 +2,13 @@
 //! counted from the put to the stored outcome, on stores that answer at once and on slow ones.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{World, few_slots, in_memory, url};
 use flare_core::model::{DocumentChange, NewResource};
-use flare_core::pipeline::Settings;
+use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::Clock;
 use flare_testkit::{CountingRepository, Tally};
 
@@ -28,8 +29,16 @@ fn without_rounds() -> Settings {
 
 /// A world whose repository is counted, each of its calls taking `slow`.
 fn counted(slow: Duration, max_batch: usize) -> (World, CountingRepository) {
+    counted_under(without_rounds(), slow, max_batch)
+}
+
+fn counted_under(
+    settings: Settings,
+    slow: Duration,
+    max_batch: usize,
+) -> (World, CountingRepository) {
     let mut counting = None;
-    let world = in_memory(without_rounds()).behind(|repository, clock| {
+    let world = in_memory(settings).behind(|repository, clock| {
         let counted = CountingRepository::new(repository).slowed(slow, clock).taking(max_batch);
         counting.insert(counted).clone()
     });
@@ -192,24 +201,70 @@ async fn what_changes_again_at_any_moment_is_told_without_another_wake_up() {
 
 #[tokio::test]
 async fn a_single_put_costs_two_calls() {
-    let (mut world, counting) = counted(Duration::ZERO, 1_000);
+    let (world, counting) = counted(Duration::ZERO, 1_000);
     subscribe(&world, 1).await;
     for (id, revision) in [(1, 1), (1, 2), (2, 1)] {
         world.put(id, revision).await;
         let calls = counting.take();
         assert!(calls.total() <= 2, "{calls}");
     }
+}
+
+/// What a put costs from the call to the stored outcome, where each is delivered before the next: in all,
+/// and until the request leaves.
+async fn single_puts(
+    mut settings: Settings,
+    shortcuts: Shortcuts,
+    subscriptions: u64,
+) -> (f64, u64) {
+    const PUTS: u64 = 10;
+    settings.shortcuts = shortcuts;
+    let (mut world, counting) = counted_under(settings, Duration::ZERO, 1_000);
+    let (left, counts) = (Arc::new(AtomicU64::new(0)), counting.clone());
+    let most = Arc::clone(&left);
+    world.delivery = world.delivery.clone().taking(move |_| {
+        // What a lane notes of the client once a second is on nobody's way.
+        let calls = counts.tally();
+        most.fetch_max(calls.total() - calls.of("store_lanes").calls, Ordering::Relaxed);
+        Duration::ZERO
+    });
+    subscribe(&world, subscriptions).await;
     world.start();
+    world.put(1, 1).await;
     world.settled().await;
-    counting.take();
-    let before = world.delivery.total();
-    for revision in 3..13 {
-        world.put(1, revision).await;
+    world.pass(Duration::from_secs(2)).await;
+    left.store(0, Ordering::Relaxed);
+    let (mut all, before) = (0, world.delivery.total());
+    for revision in 2..2 + PUTS {
+        counting.take();
+        world.put(1, revision as i64).await;
         world.settled().await;
+        let calls = counting.take();
+        all += calls.total();
+        eprintln!("{shortcuts:?}, {subscriptions} subscriptions, put {revision}\n{calls}\n");
     }
-    let (calls, deliveries) = (counting.take(), world.delivery.total() - before);
-    let per_delivery = calls.total() as f64 / deliveries as f64;
-    eprintln!("single puts: {per_delivery:.1} calls for each of {deliveries} deliveries\n{calls}");
+    assert_eq!(world.delivery.total() - before, PUTS * subscriptions);
+    (all as f64 / PUTS as f64, left.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn a_single_put_is_delivered_by_few_calls() {
+    // Matched, written, spread, told, stored; and now and then a lane's state.
+    let (all, left) = single_puts(without_rounds(), Shortcuts::new(true), 1).await;
+    assert!(all <= 5.0 && left <= 3, "{all} calls, {left} of them before the request left");
+    // Ten clients: what is read for one is read for all, and outcomes are stored as they come.
+    let (all, left) = single_puts(without_rounds(), Shortcuts::new(true), 10).await;
+    assert!(all <= 14.0 && left <= 12, "{all} calls, {left} of them before the last request left");
+}
+
+#[tokio::test]
+async fn without_shortcuts_a_single_put_is_delivered_all_the_same() {
+    let mut spread_alone = Shortcuts::new(false);
+    spread_alone.spread_at_once = true;
+    for (shortcuts, most) in [(Shortcuts::new(false), 11.0), (spread_alone, 8.0)] {
+        let (all, _) = single_puts(without_rounds(), shortcuts, 1).await;
+        assert!(all <= most, "{shortcuts:?}: {all} calls, {most} are allowed");
+    }
 }
 
 /// Only where more than one resource matches is it asked where a document is.

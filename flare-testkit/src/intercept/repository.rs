@@ -9,8 +9,8 @@ use flare_core::model::{
 use flare_core::port::{
     ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentWrite, EpochGrant,
     Listing, Member, OpenPartitions, Opened, Page, Pending, PendingQuery, Replaced, Replay,
-    Repository, RepositoryFacts, RowRemoval, RowUpdate, Scan, SlotQuery, Undispatched,
-    WriteOutcome,
+    Repository, RepositoryFacts, RowRemoval, RowUpdate, Scan, SlotQuery, SpreadAnswer,
+    SpreadDocuments, Undispatched, WriteOutcome,
 };
 
 use super::calls::intercepted;
@@ -92,6 +92,7 @@ intercepted! {
             fn count_pending(subscription: Option<SubscriptionId>) -> Pending;
             fn rows_of(documents: Vec<DocumentKey>, after: Option<RowKey>, limit: usize)
                 -> Listing<Row>;
+            fn spread_documents(request: SpreadDocuments) -> SpreadAnswer;
             fn claim_rows(request: ClaimRows) -> Vec<Row>;
             fn demand_rows(subscription: SubscriptionId, max: usize) -> u64;
             fn expedite_rows(subscription: SubscriptionId, limit: usize) -> u64;

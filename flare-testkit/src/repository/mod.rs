@@ -12,6 +12,7 @@ mod jobs;
 mod make;
 mod resources;
 mod rows;
+mod rows_at_once;
 mod rows_claim;
 mod rows_dead;
 mod rows_lane;
@@ -65,6 +66,11 @@ pub use rows::{
     rr2_spread_makes_a_fresh_row, rr3_a_batch_answers_each_row, rr3_effects_are_fenced_and_ordered,
     rr3_settling_ends_what_was_counted, rr4_many_at_once_lose_nothing,
     rr4_spread_and_effects_lose_nothing, rr14_reads_one_answer_per_key,
+};
+pub use rows_at_once::{
+    rr19_everyone_is_told_of_what_is_owed, rr19_takes_as_many_as_fit,
+    rr20_several_partitions_are_left_apart, rr21_dispatches_what_it_spreads_if_asked_to,
+    rr22_gives_what_was_written,
 };
 pub use rows_claim::{
     rr7_a_lapsed_claim_changes_nothing, rr7_a_newer_version_waits_for_the_claim,
@@ -216,6 +222,11 @@ crate::suite::suite! {
         rr17_a_resync_begins_a_round_once,
         rr17_a_backfill_leaves_what_is_held_or_dead,
         rr18_marks_what_waits,
+        rr19_everyone_is_told_of_what_is_owed,
+        rr19_takes_as_many_as_fit,
+        rr20_several_partitions_are_left_apart,
+        rr21_dispatches_what_it_spreads_if_asked_to,
+        rr22_gives_what_was_written,
         rr_history_agrees_with_the_model,
         rj1_one_job_per_kind_and_subject,
         rj2_due_jobs_come_earliest_first,

@@ -21,7 +21,7 @@ use flare_core::model::{
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
-    RowStore, RowUpdate, Scan,
+    RowStore, RowUpdate, Scan, SpreadAnswer, SpreadDocuments, spread_in_steps,
 };
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, doc};
@@ -115,6 +115,10 @@ impl RowStore for MongoRepository {
             left = again;
         }
         Err(lost_race(OPERATION))
+    }
+
+    async fn spread_documents(&self, request: SpreadDocuments) -> Result<SpreadAnswer> {
+        spread_in_steps(self, request).await
     }
 
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {

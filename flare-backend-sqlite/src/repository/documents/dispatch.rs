@@ -65,7 +65,7 @@ fn dispatch(head: &mut Head, version: Version) {
 }
 
 /// Marks versions as spread to all partitions.
-pub(super) fn mark(
+pub(in crate::repository) fn mark(
     tx: &mut Tx<'_>,
     versions: &[(DocumentKey, Version)],
 ) -> Worked<Vec<Result<()>>> {

@@ -20,7 +20,9 @@ use rusqlite::OptionalExtension;
 use super::SqliteRepository;
 use crate::codec;
 use crate::engine::{Effort, names};
-use find::{Finder, name_of};
+pub(super) use dispatch::mark as mark_dispatched;
+use find::Finder;
+pub(super) use find::{NumberFinder, name_of};
 pub(super) use scan::{ScanPage, pages};
 
 /// The answer to each item of a batch that failed as a whole, or came through.

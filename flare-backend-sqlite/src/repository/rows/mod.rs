@@ -9,6 +9,7 @@ mod place;
 mod read;
 mod remove;
 mod spread;
+mod spread_all;
 
 use async_trait::async_trait;
 use flare_core::Result;
@@ -18,7 +19,7 @@ use flare_core::model::{
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
-    RowStore, RowUpdate, Scan,
+    RowStore, RowUpdate, Scan, SpreadAnswer, SpreadDocuments,
 };
 
 use super::SqliteRepository;
@@ -49,6 +50,12 @@ impl RowStore for SqliteRepository {
     async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()> {
         let effort = Effort::durable("spread_rows").of(spreads.len());
         self.engine.write(effort, move |tx| spread::spread(tx, &spreads)).await
+    }
+
+    async fn spread_documents(&self, request: SpreadDocuments) -> Result<SpreadAnswer> {
+        // How many it tells is found out on the way: most have few.
+        let effort = Effort::durable("spread_documents").of(request.documents.len());
+        self.engine.write(effort, move |tx| spread_all::spread(tx, &request)).await
     }
 
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {

@@ -115,6 +115,13 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
+    /// Whether documents of these sizes are no more than that.
+    pub(super) fn fits(&self, sizes: impl Iterator<Item = usize>) -> bool {
+        let sizes: Vec<u64> = sizes.map(|size| size as u64 + BESIDE).collect();
+        let own = sizes.iter().max().filter(|_| self.own).copied().unwrap_or_default();
+        sizes.len() <= self.documents && sizes.iter().sum::<u64>() - own <= self.bytes
+    }
+
     /// A way to read no more than that.
     pub(super) fn reading(&self) -> ReadingRoom {
         ReadingRoom { next: self.first, left: self.bytes, own: self.own, largest: 0 }

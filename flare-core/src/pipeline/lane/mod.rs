@@ -5,6 +5,7 @@
 mod alarm;
 mod content;
 mod group;
+mod handed;
 mod hold;
 mod loader;
 mod machine;
@@ -31,6 +32,7 @@ use crate::ownership::Term;
 
 pub(crate) use content::ContentBudget;
 pub(crate) use group::Groups;
+pub(crate) use handed::{HandedRows, Handover};
 pub(crate) use hold::Hold;
 pub(crate) use place::Places;
 pub(crate) use recall::FormerLanes;
@@ -57,6 +59,8 @@ pub(crate) struct Lane {
     /// Told when there may be something to do, newer settings or a wish to stop: one thing to
     /// wait for instead of three.
     pub(crate) wake: Arc<Notify>,
+    /// Rows that whoever wrote them handed to it.
+    pub(crate) handed: Arc<HandedRows>,
     /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,
     /// Its documents were other lanes', or another slot's, until now: wake-ups may still be on their

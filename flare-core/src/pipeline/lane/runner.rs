@@ -13,9 +13,10 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use super::Lane;
 use super::alarm::Alarm;
 use super::content::{ContentHold, LaneContent, Reserved};
+use super::handed::Handover;
 use super::loader::{Busy, Load, load, size};
 use super::machine::{
-    AttemptReport, Command, Figures, LaneEvent, LaneNews, Loaded, Machine, Moment, Sent,
+    AttemptReport, Command, Figures, HandedRow, LaneEvent, LaneNews, Loaded, Machine, Moment, Sent,
 };
 use super::place::{ClientPlaces, HeldPlaces, Places};
 use super::recall::{FormerLanes, recall};
@@ -58,6 +59,8 @@ struct LaneRunner {
     pulse: Pulse,
     /// Told when what was counted is wanted in the store.
     asked: watch::Receiver<()>,
+    /// When it last knew that rows of its own had been read or stored, as a moment of the process.
+    known_at: u64,
     /// Says that something counted is not stored, while that is so.
     unsaved: Option<Unsaved>,
     /// Requests under way, and by which numbers the machine knows them.
@@ -85,6 +88,7 @@ impl LaneRunner {
             random: fastrand::Rng::with_seed(context.random().to_bits()),
             pulse: context.pulse("lane"),
             asked: context.counters.asked(),
+            known_at: 0,
             unsaved: None,
             sending: JoinSet::new(),
             numbers: HashMap::new(),
@@ -157,6 +161,7 @@ impl LaneRunner {
             noted = taken(&mut self.noting) => noted_as(noted),
             suspended = taken(&mut self.suspending) => suspended_as(suspended),
             () = self.lane.wake.notified(), if begins => LaneEvent::Woken,
+            () = self.lane.handed.given(), if begins => self.handed(),
             // The sender is the context's, which this holds.
             _ = self.asked.changed(), if counted => LaneEvent::Asked,
             () = self.alarm.rings() => LaneEvent::Rung,
@@ -217,7 +222,33 @@ impl LaneRunner {
         None
     }
 
+    /// Rows that were written just now. They are as good as read, unless something of the lane's own came
+    /// between: what it stored meanwhile is perhaps not in them.
+    fn handed(&mut self) -> LaneEvent<ContentHold> {
+        let given = self.lane.handed.take();
+        let newer = given.iter().all(|handover| handover.moment > self.known_at);
+        if !newer || !self.machine.takes_handed() {
+            return LaneEvent::Woken;
+        }
+        let slow = self.places.is_slow();
+        let sizes = || given.iter().flat_map(|it| &it.rows).map(|(_, document)| size(document));
+        let room = self.content.reserve(sizes().count(), slow);
+        if !room.is_some_and(|room| room.fits(sizes())) {
+            return LaneEvent::Woken;
+        }
+        sizes().max().into_iter().for_each(|largest| self.content.learn(largest));
+        let rows = given.into_iter().flat_map(|Handover { at, rows, .. }| {
+            rows.into_iter().map(move |(row, document)| (row, document, at))
+        });
+        let counted = rows.map(|(row, document, read_at)| {
+            let hold = self.content.hold(size(&document), slow);
+            HandedRow { row, document, read_at, hold }
+        });
+        LaneEvent::Handed(counted.collect())
+    }
+
     fn loaded(&mut self, loaded: Result<Load>) -> LaneEvent<ContentHold> {
+        self.known_at = self.lane.context.near.moment();
         let load = match loaded {
             Ok(load) => load,
             Err(error) => {
@@ -270,6 +301,7 @@ impl LaneRunner {
     }
 
     fn stored(&mut self, flushed: Flushed) -> LaneEvent<ContentHold> {
+        self.known_at = self.lane.context.near.moment();
         match &flushed.error {
             Some(error) => warn!(error = %chain(error), "could not store outcomes, will retry"),
             None if self.machine.can_load() => self.pulse.rests(),

@@ -3,16 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::Id;
 
 use super::hear::Whose;
+use super::near::LanePlace;
 use crate::model::{LaneId, Subscription, SubscriptionId, Timestamp};
-use crate::ownership::Slots;
-use crate::pipeline::lane::{Hold, Restored};
+use crate::ownership::{Slots, Term};
+use crate::pipeline::lane::{HandedRows, Handover, Hold, Restored};
 use crate::pipeline::stop::Stopper;
+use crate::port::Clock;
 use crate::tools::lock;
 
 /// Who is to be woken, told and stopped.
@@ -23,6 +26,8 @@ pub(super) struct Directory {
     former: Mutex<BTreeMap<SubscriptionId, Former>>,
     /// News may have been lost, of lanes that nobody works yet, too.
     missed: Notify,
+    /// How many slots are ours.
+    slots: AtomicUsize,
 }
 
 /// A lane that is worked.
@@ -33,6 +38,8 @@ pub(super) struct Worked {
     pub(super) hold: Arc<Hold>,
     pub(super) restored: Arc<Restored>,
     pub(super) wake: Arc<Notify>,
+    pub(super) handed: Arc<HandedRows>,
+    pub(super) term: Term,
     pub(super) updates: watch::Sender<Arc<Subscription>>,
     pub(super) stopper: Stopper,
     /// Who works it.
@@ -181,6 +188,31 @@ impl Directory {
     /// Wakes a lane; tells whether it is worked.
     pub(super) fn wake(&self, lane: LaneId) -> bool {
         self.with(|all| all.get(&lane).map(|worked| worked.wake.notify_one()).is_some())
+    }
+
+    /// Hands rows to a lane, or wakes it; tells whether it is worked here, as whoever wrote them knows it,
+    /// and the slot certainly still ours.
+    pub(super) fn tell(&self, place: LanePlace, rows: Option<Handover>, clock: &dyn Clock) -> bool {
+        let LanePlace { lane, slot, lanes } = place;
+        self.with(|all| {
+            let same = |it: &&Worked| it.slot == slot && it.lanes == lanes;
+            let ours = |it: &&Worked| it.term.is_trusted(slot, clock);
+            let Some(worked) = all.get(&lane).filter(same).filter(ours) else { return false };
+            if !rows.is_some_and(|rows| worked.handed.give(rows)) {
+                worked.wake.notify_one();
+            }
+            true
+        })
+    }
+
+    /// Notes how many slots are ours.
+    pub(super) fn set_slots(&self, count: usize) {
+        self.slots.store(count, Ordering::Relaxed);
+    }
+
+    /// How many slots are ours.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.load(Ordering::Relaxed)
     }
 
     /// Wakes the lanes that are woken by a queue.

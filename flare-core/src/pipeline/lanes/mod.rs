@@ -6,7 +6,7 @@
 //! - `hear`: what is said in a queue; `leave`: that a subscription has left a slot.
 //! - `queues`: that all of them are there.
 //! - `agenda`: what is to be read from the stores next; `read`: reads it; `adopt`: acts on it.
-//! - `teller`: for news that come by other ways.
+//! - `teller`: for news that come by other ways; `near`: for rows that were written in this process.
 //!
 //! Nothing here is awaited but what comes next: a slow store delays news, and no change of
 //! ownership.
@@ -16,6 +16,7 @@ mod agenda;
 mod directory;
 mod hear;
 mod leave;
+mod near;
 mod queues;
 mod read;
 mod start;
@@ -34,6 +35,7 @@ use tracing::warn;
 
 use self::agenda::Agenda;
 use self::directory::Directory;
+pub(crate) use self::near::{LanePlace, NearLanes};
 use self::read::{Read, Reader};
 pub(crate) use self::teller::Teller;
 use self::tenancy::{Grant, Tenancy};
@@ -86,10 +88,12 @@ struct Role {
 impl Lanes {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (tell, news) = mpsc::channel(NEWS);
+        let directory = Arc::default();
+        context.near.are(&directory);
         Self {
             places: context.places.clone(),
             context,
-            directory: Arc::default(),
+            directory,
             slots: BTreeMap::new(),
             drains: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -236,6 +240,7 @@ impl Lanes {
     /// Says how many lanes are worked.
     fn count(&self) {
         self.context.progress.set_lanes(self.directory.len());
+        self.directory.set_slots(self.slots.len());
     }
 
     /// A lane ended by a wish that may have changed meanwhile, or something failed: looked at

@@ -10,7 +10,7 @@ use super::directory::Worked;
 use super::hear::{Hear, Whose};
 use super::{Lanes, Role};
 use crate::model::{LaneId, Placement, Resource, Subscription};
-use crate::pipeline::lane::{self, FormerLanes, Lane, Restored};
+use crate::pipeline::lane::{self, FormerLanes, HandedRows, Lane, Restored};
 use crate::pipeline::stop::stop;
 
 impl Lanes {
@@ -46,12 +46,14 @@ impl Lanes {
         let (updates, newest) = watch::channel(Arc::clone(subscription));
         let (restored, wake) = (Arc::<Restored>::default(), Arc::new(Notify::new()));
         let hold = self.directory.hold(id.subscription);
+        let handed = Arc::<HandedRows>::default();
         let grant = tenancy.grant_of(id.subscription);
+        let term = grant.term.clone();
         let lane = Lane {
             context: Arc::clone(&self.context),
             id,
             slot,
-            term: grant.term.clone(),
+            term: term.clone(),
             groups: Arc::clone(&grant.groups),
             resource,
             subscription: Arc::clone(subscription),
@@ -59,6 +61,7 @@ impl Lanes {
             hold: Arc::clone(&hold),
             restored: Arc::clone(&restored),
             wake: Arc::clone(&wake),
+            handed: Arc::clone(&handed),
             stop: stop.clone(),
             moved,
         };
@@ -74,7 +77,18 @@ impl Lanes {
         self.roles.insert(task.id(), Role { slot, lane: Some(id) });
         let lanes = subscription.spec.delivery().lanes();
         let task_id = task.id();
-        let worked = Worked { slot, lanes, hold, restored, wake, updates, stopper, task: task_id };
+        let worked = Worked {
+            slot,
+            lanes,
+            hold,
+            restored,
+            wake,
+            handed,
+            term,
+            updates,
+            stopper,
+            task: task_id,
+        };
         tenancy.took_up(task);
         self.directory.insert(id, worked);
         self.count();

@@ -5,6 +5,7 @@ mod documents;
 mod jobs;
 mod resources;
 mod rows;
+mod spreading;
 mod subscriptions;
 
 pub use documents::{
@@ -17,6 +18,7 @@ pub use rows::{
     ClaimRows, ClaimUpdate, EpochGrant, Pending, PendingQuery, Replay, RowRemoval, RowStore,
     RowUpdate,
 };
+pub use spreading::{DocumentsSpread, SpreadAnswer, SpreadDocuments, WrittenRows, spread_in_steps};
 pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 
 /// The memory of Flare: its five stores, and what they can do.
@@ -24,7 +26,7 @@ pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 /// # What it costs
 /// Over a network a call is a round trip, so whoever calls asks for many things at once:
 /// `flare-core/tests/pipeline/round_trips.rs` counts the calls from a put to the stored outcome and holds
-/// them to a fifth of one per delivery, in batches of a hundred. A backend should need one round
+/// them to a fifth of one per delivery, in batches of a hundred, and to five for a single put. A backend should need one round
 /// trip for a batch, whatever number of items it has, and one for a scan that fits into a batch.
 ///
 /// # What holds for all five
@@ -77,18 +79,27 @@ pub struct RepositoryFacts {
     pub max_content: usize,
     /// Only this process sees it, and it ends with the process.
     pub in_process: bool,
+    /// `spread_documents` is one write: dispatching what it spreads costs nothing more.
+    pub spreads_at_once: bool,
 }
 
 impl RepositoryFacts {
     /// A backend that takes batches of `max_batch` and documents of `max_content` bytes.
     pub const fn new(max_batch: usize, max_content: usize) -> Self {
-        Self { max_batch, max_content, in_process: false }
+        Self { max_batch, max_content, in_process: false, spreads_at_once: false }
     }
 
     /// The same, in the memory of this process.
     #[must_use]
     pub const fn in_process(mut self) -> Self {
         self.in_process = true;
+        self
+    }
+
+    /// The same; documents are spread to everyone in one write.
+    #[must_use]
+    pub const fn spreads_at_once(mut self) -> Self {
+        self.spreads_at_once = true;
         self
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::{SpreadAnswer, SpreadDocuments};
 use crate::error::Result;
 use crate::model::{
     Applied, BucketRange, ClaimEffect, ClaimId, DeadLetterId, DocumentKey, Epoch, LaneState, Round,
@@ -59,6 +60,16 @@ use crate::port::{Listing, Page, Scan};
 ///   most once: repeating it changes nothing, and neither does one of an earlier round.
 /// - **RR18** `demand_rows` does to up to `max` rows that are [claimable](Row::is_claimable) by store
 ///   time what [`Row::demand`] says, earliest due first, and says how many.
+/// - **RR19** `spread_documents` has everyone whose insert returned before the call told of the documents,
+///   as `spread_rows` would for each of them: of the first ones that fit into the rows allowed, those that
+///   [still have to be spread](crate::model::Document::owes) at the version named. It says how many it took and whom it
+///   told. A document that cannot be read fails the call.
+/// - **RR20** Where the caller has more to decide ([`SpreadDocuments::is_apart`]) it writes nothing and
+///   says so.
+/// - **RR21** It dispatches what it spreads if that is asked for, and only then; never before all rows of
+///   the document are written, whatever crashes.
+/// - **RR22** What it gives back was read no sooner than it was written: rows as they are then, each with
+///   its document, content included; no more content than may be given, and nothing that cannot be read.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// The store's time.
@@ -69,6 +80,9 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
 
     /// Makes rows want versions. Not fenced; all or an error, and repeatable.
     async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()>;
+
+    /// Has everyone who subscribed to a resource told of documents. Not fenced; repeatable.
+    async fn spread_documents(&self, request: SpreadDocuments) -> Result<SpreadAnswer>;
 
     /// Reads rows.
     async fn rows(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>>;

@@ -142,6 +142,8 @@ pub struct Member {
     pub slot: Option<u32>,
     /// Whether its lanes send on their own.
     pub mode: Mode,
+    /// Whether it has a filter, so that spread looks at documents before it makes rows for them.
+    pub filtered: bool,
 }
 
 impl Member {
@@ -152,7 +154,15 @@ impl Member {
         status: SubscriptionStatus,
         lanes: u16,
     ) -> Self {
-        Self { subscription, generation, status, lanes, slot: None, mode: Mode::Active }
+        Self {
+            subscription,
+            generation,
+            status,
+            lanes,
+            slot: None,
+            mode: Mode::Active,
+            filtered: false,
+        }
     }
 
     /// The same, with a slot reserved for its lanes.
@@ -169,12 +179,20 @@ impl Member {
         self
     }
 
+    /// The same, with a filter or without.
+    #[must_use]
+    pub const fn filtered(mut self, filtered: bool) -> Self {
+        self.filtered = filtered;
+        self
+    }
+
     /// What spread has to know of a subscription.
     pub fn of(subscription: &Subscription) -> Self {
         let lanes = subscription.spec.delivery().lanes();
         Self::new(subscription.id, subscription.generation, subscription.status, lanes)
             .pinned(subscription.slot)
             .in_mode(subscription.spec.mode())
+            .filtered(subscription.spec.filter().is_some())
     }
 }
 

@@ -66,7 +66,8 @@ impl Nodes {
 
     /// Rows written since the start.
     pub(crate) fn rows(&self) -> u64 {
-        self.store.tally().of("spread_rows").items
+        let tally = self.store.tally();
+        tally.of("spread_rows").items + tally.of("spread_documents").items
     }
 
     /// Messages of both stages, whoever has them.

@@ -70,6 +70,10 @@ faults! {
     "rr16": RefusedMakesARow;
     "rr17": RoundsBeginAgain;
     "rr18": DemandsOneMore, DemandIgnored;
+    "rr19": SpreadsWhatIsOvertaken, SpreadTellsNoMember;
+    "rr20": SpreadsOneOfSeveralPartitions;
+    "rr21": SpreadDispatchesWhatItLeaves, SpreadNeverDispatches;
+    "rr22": SpreadGivesRowsOfBefore, SpreadGivesAnyContent;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;

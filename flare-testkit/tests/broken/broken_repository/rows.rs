@@ -1,5 +1,6 @@
-//! Breaks RR1 to RR18.
+//! Breaks RR1 to RR22.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use flare_core::model::{
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, EpochGrant, Listing, Page, Pending, PendingQuery, Replay, RowRemoval,
-    RowStore, RowUpdate, Scan,
+    RowStore, RowUpdate, Scan, SpreadAnswer, SpreadDocuments,
 };
 use futures::TryStreamExt;
 
@@ -63,6 +64,55 @@ impl RowStore for BrokenRepository {
             }
         }
         self.inner.spread_rows(spreads).await
+    }
+
+    async fn spread_documents(&self, mut request: SpreadDocuments) -> Result<SpreadAnswer> {
+        let SpreadDocuments { resource, documents, dispatch, .. } = request.clone();
+        let partition = self.inner.partitions(resource).await?.first().copied();
+        let members = match partition {
+            Some(partition) => self.inner.members(resource, partition).await?,
+            None => Vec::new(),
+        };
+        let spreads: Vec<Spread> = documents
+            .iter()
+            .flat_map(|(url, version)| request.spreads(&members, url, *version))
+            .collect();
+        let keys = spreads.iter().map(|it| RowKey::new(it.subscription, it.document.url.clone()));
+        let before = self.inner.rows(keys.collect()).await?;
+        if self.has(Fault::SpreadNeverDispatches) && !members.is_empty() {
+            request.dispatch = false;
+        }
+        if self.has(Fault::SpreadGivesAnyContent) && request.most_content > 0 {
+            request.most_content = usize::MAX;
+        }
+        let mut done = match self.inner.spread_documents(request).await? {
+            SpreadAnswer::Done(done) => done,
+            SpreadAnswer::Apart => {
+                if self.has(Fault::SpreadsOneOfSeveralPartitions) {
+                    self.inner.spread_rows(spreads).await?;
+                }
+                return Ok(SpreadAnswer::Apart);
+            }
+        };
+        if self.has(Fault::SpreadsWhatIsOvertaken) {
+            self.inner.spread_rows(spreads).await?;
+        }
+        if self.has(Fault::SpreadDispatchesWhatItLeaves) && dispatch {
+            let key = |url| DocumentKey::new(resource, url);
+            let all = documents.into_iter().map(|(url, version)| (key(url), version));
+            self.inner.mark_dispatched(all.collect()).await.into_iter().collect::<Result<()>>()?;
+        }
+        if self.has(Fault::SpreadTellsNoMember) {
+            done.members.clear();
+        }
+        if self.has(Fault::SpreadGivesRowsOfBefore) {
+            let before: HashMap<_, _> =
+                before.into_iter().flatten().map(|row| (row.key.clone(), row)).collect();
+            for row in done.written.iter_mut().flat_map(|written| &mut written.rows) {
+                *row = before.get(&row.key).cloned().unwrap_or_else(|| row.clone());
+            }
+        }
+        Ok(SpreadAnswer::Done(done))
     }
 
     async fn rows(&self, mut keys: Vec<RowKey>) -> Result<Vec<Option<Row>>> {

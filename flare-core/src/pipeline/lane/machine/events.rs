@@ -31,6 +31,8 @@ pub(in crate::pipeline::lane) enum LaneEvent<H> {
     Loaded(Loaded<H>),
     /// They could not be.
     LoadFailed,
+    /// Rows were handed over that were just written: those that are due, as far as they are known.
+    Handed(Vec<HandedRow<H>>),
     /// Requests have ended.
     Sent(Vec<Sent>),
     /// Outcomes were stored, or not.
@@ -60,6 +62,17 @@ pub(in crate::pipeline::lane) struct Loaded<H> {
     pub(in crate::pipeline::lane) behind: bool,
     /// The subscription as it is now, if it had to be read again; `None` inside if it is gone.
     pub(in crate::pipeline::lane) reread: Option<Option<Arc<Subscription>>>,
+}
+
+/// A row that was just written, with its document.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) struct HandedRow<H> {
+    pub(in crate::pipeline::lane) row: Row,
+    pub(in crate::pipeline::lane) document: Document,
+    /// When both were read at the earliest.
+    pub(in crate::pipeline::lane) read_at: Timestamp,
+    /// What counts the document for as long as it is held.
+    pub(in crate::pipeline::lane) hold: H,
 }
 
 /// A request that has ended.

@@ -4,7 +4,8 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Command, Loaded, Machine, Moment, Ready};
+use super::{Command, HandedRow, Loaded, Machine, Moment, Ready};
+use crate::model::subscription::Mode;
 use crate::model::{DocumentUrl, Timestamp, Version};
 use crate::pipeline::stage::pause_after;
 
@@ -128,6 +129,45 @@ impl<H> Machine<H> {
         }
         self.loaded = self.ready.len();
         self.reach = self.reach.saturating_add(self.reach / 8);
+    }
+
+    /// Whether rows that are handed over are of use: nothing else is known to be due, so none of them gets
+    /// ahead of another; and what the client is told needs no more than the row and its document.
+    pub(in crate::pipeline::lane) fn takes_handed(&self) -> bool {
+        let spec = &self.subscription.spec;
+        let plain = spec.mode() == Mode::Active && spec.filter().is_none();
+        plain && !self.ending && !self.look && !self.loading && !self.shelved
+    }
+
+    /// Takes rows as if they had just been read; whatever is not as plain is left to a look.
+    pub(super) fn take_handed(&mut self, rows: Vec<HandedRow<H>>, moment: &Moment) {
+        for HandedRow { row, document, read_at, hold } in rows {
+            if !row.is_pending() {
+                continue;
+            }
+            if row.due > moment.now {
+                self.look_by(row.due);
+                continue;
+            }
+            // Settings that the lane does not know yet may be why.
+            let newer = row.generation > self.subscription.generation;
+            let old = read_at + FRESH <= moment.now;
+            if newer || old || document.version != row.wanted || self.ready.len() >= self.window() {
+                self.look = true;
+                continue;
+            }
+            match self.busy.entry(row.key.url.clone()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(None);
+                    self.ready.push_back(Ready { row, document, read_at, hold });
+                }
+                Entry::Occupied(mut entry) => {
+                    let newest = entry.get_mut();
+                    *newest = (*newest).max(Some(row.wanted));
+                }
+            }
+        }
+        self.loaded = self.ready.len();
     }
 
     /// Leaves a document that is being worked on to a look after that, if it is going to want one.

@@ -31,7 +31,7 @@ use crate::pipeline::health::ClientHealth;
 use crate::pipeline::judge::Attempt;
 
 pub(super) use self::commands::{AttemptReport, Command, LaneNews};
-pub(super) use self::events::{LaneEvent, Loaded, Sent};
+pub(super) use self::events::{HandedRow, LaneEvent, Loaded, Sent};
 use self::ledger::Ledger;
 pub(super) use self::moment::{Figures, Moment};
 
@@ -192,6 +192,7 @@ impl<H> Machine<H> {
             LaneEvent::NoRoom { at_all } => self.no_room(at_all, moment),
             LaneEvent::Loaded(loaded) => self.take_load(loaded, moment),
             LaneEvent::LoadFailed => self.take_load_failure(moment),
+            LaneEvent::Handed(rows) => self.take_handed(rows, moment),
             LaneEvent::Sent(sent) => {
                 sent.into_iter().for_each(|sent| self.take_outcome(sent, moment))
             }

@@ -95,10 +95,11 @@ impl Drop for Counted {
 enum Act {
     /// Time passes.
     Pass(u64),
-    /// A document changes, or is deleted.
+    /// A document changes, or is deleted; the lane is woken, or handed what was written.
     Change {
         number: u32,
         gone: bool,
+        handed: bool,
     },
     /// The oldest thing the lane waits for of this kind answers.
     Load(bool),
@@ -124,7 +125,8 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0..400_u64).prop_map(Act::Pass),
         1 => (1_000..5_000_u64).prop_map(Act::Pass),
-        4 => (0..DOCUMENTS, prop::bool::weighted(0.2)).prop_map(|(number, gone)| Act::Change { number, gone }),
+        4 => (0..DOCUMENTS, prop::bool::weighted(0.2), any::<bool>())
+            .prop_map(|(number, gone, handed)| Act::Change { number, gone, handed }),
         6 => prop::bool::weighted(0.9).prop_map(Act::Load),
         1 => any::<bool>().prop_map(Act::NoRoom),
         6 => prop::bool::weighted(0.9).prop_map(Act::Store),
@@ -317,7 +319,7 @@ impl World {
     fn act(&mut self, act: &Act) {
         match *act {
             Act::Pass(millis) => self.pass(millis),
-            Act::Change { number, gone } => self.change(number, gone),
+            Act::Change { number, gone, handed } => self.change(number, gone, handed),
             Act::Load(well) => self.load(well),
             Act::NoRoom(at_all) => {
                 // For nothing at all only while the lane holds some.
@@ -370,7 +372,7 @@ impl World {
         self.now = end;
     }
 
-    fn change(&mut self, number: u32, gone: bool) {
+    fn change(&mut self, number: u32, gone: bool, handed: bool) {
         self.revision += 1;
         let revision = Revision::new(self.revision);
         let version = if gone { Version::gone(revision) } else { Version::live(revision) };
@@ -385,7 +387,13 @@ impl World {
             Some(row) => row.spread(&spread, at(self.now)),
             None => drop(self.rows.insert(number, Row::new(&spread, at(self.now)))),
         }
-        self.happens(LaneEvent::Woken);
+        if handed && self.machine.takes_handed() {
+            let (row, document) = (self.rows[&number].clone(), self.documents[&number].clone());
+            let (read_at, hold) = (at(self.now), Counted::new(&self.held));
+            self.happens(LaneEvent::Handed(vec![HandedRow { row, document, read_at, hold }]));
+        } else {
+            self.happens(LaneEvent::Woken);
+        }
     }
 
     fn load(&mut self, well: bool) {
@@ -543,7 +551,7 @@ proptest! {
 /// A world whose client takes one document, told about it once.
 fn quiet() -> World {
     let mut world = World::new(Limits { concurrency: 2, rate: None, retries: 3 });
-    world.change(0, false);
+    world.change(0, false, false);
     world.calm_down();
     world
 }
@@ -561,7 +569,7 @@ fn a_client_that_is_told_once_is_left_alone() {
 #[test]
 fn what_is_read_and_cannot_be_sent_is_let_go_and_read_again() {
     let mut world = quiet();
-    world.change(0, false);
+    world.change(0, false, false);
     world.act(&Act::Load(true));
     assert_eq!(world.held.get(), 1);
     world.pass(600);
@@ -573,7 +581,7 @@ fn what_is_read_and_cannot_be_sent_is_let_go_and_read_again() {
 #[test]
 fn a_hold_is_kept_by_a_lane_that_has_places() {
     let mut world = quiet();
-    world.change(0, false);
+    world.change(0, false, false);
     world.act(&Act::Load(true));
     world.held_until = at(world.now + 5_000);
     world.act(&Act::Places(2));
@@ -586,7 +594,7 @@ fn a_hold_is_kept_by_a_lane_that_has_places() {
 fn a_lane_that_is_not_trusted_begins_nothing_and_does_not_turn() {
     let mut world = quiet();
     world.trusted = false;
-    world.change(0, false);
+    world.change(0, false, false);
     assert!(world.loading.is_none());
     let mut turns = 0;
     while let Some(wakes) = world.machine.wakes_at().filter(|wakes| *wakes < at(600_000)) {
@@ -602,7 +610,7 @@ fn a_lane_that_is_not_trusted_begins_nothing_and_does_not_turn() {
 #[test]
 fn a_lane_that_ends_stores_what_it_knows_and_begins_nothing() {
     let mut world = quiet();
-    world.change(1, false);
+    world.change(1, false, false);
     world.act(&Act::Load(true));
     world.act(&Act::Places(1));
     assert_eq!(world.requests.len(), 1);
@@ -618,4 +626,40 @@ fn a_lane_that_ends_stores_what_it_knows_and_begins_nothing() {
     }
     assert!(world.machine.is_over());
     assert!(!world.rows[&1].is_pending());
+}
+
+#[test]
+fn what_is_handed_over_is_told_without_a_read() {
+    let mut world = quiet();
+    world.change(0, false, true);
+    assert!(world.loading.is_none() && world.held.get() == 1);
+    world.act(&Act::Places(1));
+    assert_eq!(world.requests.len(), 1);
+    world.change(0, false, true);
+    assert_eq!(world.held.get(), 1, "it is being told already");
+    world.answer(0, 0);
+    world.act(&Act::Store(true));
+    assert!(world.loading.is_some(), "what came meanwhile is read");
+    world.calm_down();
+    assert_eq!(world.made.len(), 3);
+}
+
+#[test]
+fn what_is_handed_over_gets_ahead_of_nothing_and_waits_for_newer_settings() {
+    let mut world = quiet();
+    world.change(1, false, false);
+    assert!(world.loading.is_some() && !world.machine.takes_handed(), "it looks already");
+    world.calm_down();
+    // Spread under settings that the lane has not heard of.
+    let version = Version::live(Revision::new(77));
+    let spread = Spread::new(lane().subscription, Generation::new(9), key(2), version);
+    let (row, document) = (Row::new(&spread, at(0)), Document::new(key(2), version, at(0)));
+    let (read_at, hold) = (at(world.now), Counted::new(&world.held));
+    let handed = LaneEvent::Handed(vec![HandedRow { row, document, read_at, hold }]);
+    let commands = world.machine.on(handed, &world.moment());
+    assert!(
+        matches!(commands[..], [Command::Load { .. }]),
+        "it may have been paused: {commands:?}"
+    );
+    assert_eq!(world.held.get(), 0);
 }
