@@ -115,6 +115,54 @@ impl ClientEndpoint {
     }
 }
 
+impl ClientEndpoint {
+    /// Refuses what would differ from notification to notification: a request that tells of many has one
+    /// URL, one method and one set of headers.
+    pub(crate) fn check_same_for_all(&self) -> Result<(), Invalid> {
+        let first = self.request_for(Action::Create);
+        let own =
+            |action, part: fn(&EndpointOverride) -> bool| self.action(action).is_some_and(part);
+        for action in Action::ALL {
+            let other = self.request_for(action);
+            let parts: [(&str, bool, fn(&EndpointOverride) -> bool); 3] = [
+                ("url", first.url == other.url, |own| own.url.is_some()),
+                ("method", first.method == other.method, |own| own.method.is_some()),
+                ("headers", first.headers == other.headers, |own| own.headers.is_some()),
+            ];
+            for (name, same, given) in parts {
+                if !same {
+                    // One of the two has it of its own, or they would agree.
+                    let whose = if own(action, given) { action } else { Action::Create };
+                    let reason = "must be the same for all actions with delivery.batch";
+                    return Err(Invalid::new(format!("actions.{whose}.{name}"), reason));
+                }
+            }
+        }
+        let placeholder = |field: String, name: &str| {
+            let reason = format!(
+                "has {{{name}}}, which differs between the documents of one request; delivery.batch \
+                 needs it without placeholders"
+            );
+            Err(Invalid::new(field, reason))
+        };
+        let field = |part: &str, given: bool| match given {
+            true => format!("actions.create.{part}"),
+            false => part.to_owned(),
+        };
+        if let Some(name) = first.url.template().names().next() {
+            let given = own(Action::Create, |own| own.url.is_some());
+            return placeholder(field("url", given), name);
+        }
+        for (header, values) in first.headers.iter() {
+            if let Some(name) = values.iter().find_map(|value| value.names().next()) {
+                let given = own(Action::Create, |own| own.headers.is_some());
+                return placeholder(format!("{}.{header}", field("headers", given)), name);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Debug for ClientEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.draft.fmt(f)
