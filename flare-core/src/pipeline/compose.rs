@@ -38,7 +38,7 @@ pub(crate) fn compose(
     told = told.data(data.as_deref());
 
     let template = spec.request_for(action);
-    let url = template.url.render(lookup).map_err(missing)?;
+    let url = template.url.ok_or_else(nowhere)?.render(lookup).map_err(missing)?;
     let mut request = DeliveryRequest::new(
         subscription.id,
         document.key.url.clone(),
@@ -107,6 +107,11 @@ pub(crate) fn id_of(subscription: SubscriptionId, url: &DocumentUrl, telling: Te
         Action::Create | Action::Update => Target::Present,
     };
     webhook_id(subscription, url, telling.version, target, telling.round)
+}
+
+/// Of a client that only pulls nothing can be demanded; its URL may have gone after that was done.
+fn nowhere() -> Invalid {
+    Invalid::new("endpoint.url", "is not there, so there is nowhere to send it")
 }
 
 fn missing(missing: MissingValue) -> Invalid {

@@ -263,7 +263,8 @@ impl SubscriptionBuilder {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
-        let endpoint = self.endpoint.finish().map_err(|invalid| invalid.within("endpoint"))?;
+        let endpoint =
+            self.endpoint.finish(self.mode).map_err(|invalid| invalid.within("endpoint"))?;
         self.delivery.check().map_err(|invalid| invalid.within("delivery"))?;
         self.content.check().map_err(|invalid| invalid.within("content"))?;
         if self.data.is_some() && !self.content.envelope {

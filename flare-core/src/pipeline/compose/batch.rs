@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::{OWN_HEADERS, missing};
+use super::{OWN_HEADERS, missing, nowhere};
 use crate::model::{Action, Document, Escape, Invalid, Subscription, Telling, Timestamp, batch_id};
 use crate::pipeline::compose::id_of;
 use crate::pipeline::settings::Settings;
@@ -35,7 +35,7 @@ pub(crate) fn compose_batch(
     // It is the same for all actions, and without placeholders.
     let template = spec.request_for(Action::Create);
     let nothing = |_: &str| None;
-    let url = template.url.render(nothing).map_err(missing)?;
+    let url = template.url.ok_or_else(nowhere)?.render(nothing).map_err(missing)?;
     let document = first.key.url.clone();
     let (version, action, method) = (telling.version, telling.action, template.method);
     let mut request = DeliveryRequest::new(subscription.id, document, version, action, method, url);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::SECRET;
-use crate::model::subscription::{BatchOptions, DataNumber, Method};
+use crate::model::subscription::{BatchOptions, DataNumber, Method, Mode};
 use crate::model::{Action, Invalid, SubscriptionInput, SubscriptionSpec};
 
 #[track_caller]
@@ -44,6 +44,19 @@ fn what_is_wrong_is_refused_by_its_path() {
     ] {
         refused(field, builder.build(), field, reason);
     }
+}
+
+#[test]
+fn only_a_client_that_pulls_may_do_without_a_url() {
+    let passive = || SubscriptionSpec::builder().mode(Mode::Passive);
+    let spec = passive().build().unwrap();
+    assert!(!spec.endpoint().is_reachable() && spec.urls().is_empty());
+    let text = serde_json::to_string(&spec.stored()).unwrap();
+    assert_eq!(SubscriptionSpec::from_stored(&text).unwrap(), spec);
+    refused("active", passive().mode(Mode::Active).build(), "endpoint.url", "is required");
+    let some = passive().action_url(Action::Delete, "http://h/").build().unwrap();
+    assert!(!some.endpoint().is_reachable(), "of creates nobody could be told");
+    assert!(passive().url("http://h/").build().unwrap().endpoint().is_reachable());
 }
 
 #[test]
@@ -159,7 +172,7 @@ proptest! {
     #[test]
     fn any_url_is_taken_or_refused(url in "https?://[a-z0-9.:@\\[\\]%{}]{0,12}[/?#][ -~]{0,12}") {
         if let Ok(spec) = SubscriptionSpec::post(&url).build() {
-            let rendered = spec.request_for(Action::Create).url.render(|_| Some("/?#@")).unwrap();
+            let rendered = spec.request_for(Action::Create).url.unwrap().render(|_| Some("/?#@")).unwrap();
             let uri = fluent_uri::Uri::parse(rendered.as_str()).unwrap();
             let authority = uri.authority().unwrap();
             prop_assert!(!authority.has_userinfo() && !uri.has_fragment());
