@@ -29,7 +29,7 @@ type Result<T> = std::result::Result<T, Error>;
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--fail N] [--signing]
-                         [--rate N] [--rest] [--pairs N] [--json]
+                         [--batch N] [--rate N] [--rest] [--pairs N] [--json]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
@@ -49,6 +49,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --fail N            clients that answer 500 at once; not counted either (0)
            --signing           sign every request
            --rate N            allow each client N requests a second (any number)
+           --batch N           beside it, clients that take N notifications in a request
            --rest              put through the REST interface instead of the handle
            --pairs N           rounds of each side (11, or 31 with --hang or --fail)
            --json              print the figures as one JSON object on the last line

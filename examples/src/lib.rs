@@ -3,4 +3,5 @@
 pub mod accounts;
 pub mod client;
 pub mod custom_queue;
+pub mod pull_client;
 pub mod verifier;

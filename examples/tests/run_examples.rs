@@ -132,6 +132,27 @@ async fn embed_in_axum_drains_on_ctrl_c() {
 }
 
 #[tokio::test]
+async fn pull_client() {
+    let lines = lines_of(env!("CARGO_BIN_EXE_pull-client"), &[]).await;
+    assert_in_order(
+        &lines,
+        &[
+            "users/ada at 3: updated",
+            "-> pulled: create http://api.example.com/users/ada (Ada King): success",
+            "1 taken, 0 refused, 0 returned, 0 expired",
+            "-> pulled: create http://api.example.com/users/bob (Bob): return",
+            "0 taken, 0 refused, 1 returned, 0 expired",
+            "-> pulled: create http://api.example.com/users/bob (Bob): success",
+            "-> pulled: delete http://api.example.com/users/ada",
+            "1 taken, 0 refused, 0 returned, 0 expired",
+            "0 changes wait for it.",
+        ],
+    );
+    // Three changes while it was away, one notification.
+    assert_eq!(count(&lines, "-> pulled:"), 4, "{}", lines.join("\n"));
+}
+
+#[tokio::test]
 async fn signed_webhooks() {
     let lines = lines_of(env!("CARGO_BIN_EXE_signed-webhooks"), &[]).await;
     assert_in_order(

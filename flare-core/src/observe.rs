@@ -8,7 +8,7 @@
 //! | [`SPREAD`] | `tasks` | writing the rows of a batch of partitions |
 //! | [`JOB`] | `kind`, `subject` | a turn at a stored job |
 //! | [`LANE`] | `lane`, `epoch` | all work of one lane under one owner |
-//! | [`ATTEMPT`] | `document`, `version`, `action`, `traceparent` | one request to a client |
+//! | [`ATTEMPT`] | `document`, `version`, `action`, `notifications`, `traceparent` | one request to a client; of many notifications, the first |
 //! | [`MEMBER`] | `node` | all a node does in its cluster under one registration |
 //! | [`LEAD`] | `node`, `term` | making plans, within that |
 //!
@@ -31,6 +31,7 @@
 //! | [`FAILED`] | counter | attempts that failed |
 //! | [`RETRIED`] | counter | failed attempts that are followed by another one |
 //! | [`DEAD`] | counter | notifications that were given up |
+//! | [`UNKNOWN_IDS`] | counter | notifications that clients named in their answers and were not told of |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
 //! | [`LAG`] | gauge | notifications pending, of all subscriptions |
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
@@ -85,6 +86,8 @@ pub const FAILED: &str = "flare_failed_total";
 pub const RETRIED: &str = "flare_retried_total";
 /// Notifications that were given up.
 pub const DEAD: &str = "flare_dead_total";
+/// Notifications that clients named in their answers and were not told of.
+pub const UNKNOWN_IDS: &str = "flare_unknown_ids_total";
 /// Seconds from the store to the client, of notifications accepted.
 pub const LATENCY: &str = "flare_delivery_latency_seconds";
 /// Notifications pending, of all subscriptions.

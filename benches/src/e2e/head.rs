@@ -1,5 +1,8 @@
 //! Takes the beginning of a request; gives what it is about and how long it is.
 
+/// The round of a request whose body says what it is about.
+pub(super) const BATCH: u64 = 0;
+
 /// What a request to the sink says: `POST /<round>/<subscription>/<document>`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -8,6 +11,23 @@ pub(super) struct Head {
     pub(super) document: usize,
     /// Bytes of head and body together.
     pub(super) length: usize,
+}
+
+/// Reads which documents the body of a request tells of that tells of many, and in which rounds. Knows the
+/// bodies that Flare makes of what is put here, which is enough to count them at little cost.
+pub(super) fn told(body: &[u8]) -> Result<Vec<(usize, u64)>, String> {
+    const ID: &str = "{\"id\":\"http://api.example.com/items/";
+    const REVISION: &str = "\"revision\":";
+    let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
+    let number = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        text[..end].parse::<u64>().map_err(|error| format!("no number: {error}"))
+    };
+    let one = |envelope: &str| {
+        let (_, revision) = envelope.split_once(REVISION).ok_or("there is no revision")?;
+        Ok((number(envelope)? as usize, number(revision)?))
+    };
+    text.split(ID).skip(1).map(one).collect()
 }
 
 impl Head {
@@ -44,6 +64,15 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_what_a_body_of_many_tells() {
+        let one = r#"{"id":"http://api.example.com/items/7","action":"update","revision":3,"x":1}"#;
+        let body = format!("{{\"notifications\":[{one},{}]}}", one.replace("/7", "/12"));
+        assert_eq!(told(body.as_bytes()), Ok(vec![(7, 3), (12, 3)]));
+        assert_eq!(told(b"{}"), Ok(vec![]));
+        assert!(told(one[..50].as_bytes()).is_err());
+    }
 
     #[test]
     fn reads_whole_heads_only() {

@@ -40,17 +40,25 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 async fn measure(options: &Options) -> Result<Report> {
     let mut receiver = Receiver::start(options.fail).await?;
     let raw = Raw::new(options, &receiver).await?;
-    let mut flare = Running::new(options, &receiver, None).await?;
+    let mut flare = Running::new(&options.single(), &receiver, None).await?;
+    // With many notifications in a request, the same as with one in each.
+    let mut batched = match options.batch {
+        None => None,
+        Some(_) => Some(Running::new(options, &receiver, None).await?),
+    };
     // With clients that hang or fail, the same once more as if they were not there.
     let mut undisturbed = match options.is_disturbed() {
         false => None,
-        true => Some(Running::new(&options.undisturbed(), &receiver, None).await?),
+        true => Some(Running::new(&options.undisturbed().single(), &receiver, None).await?),
     };
 
     // Connections are made and caches filled before anything counts.
     flare.round(&mut receiver).await?;
     if let Some(undisturbed) = &mut undisturbed {
         undisturbed.round(&mut receiver).await?;
+    }
+    if let Some(batched) = &mut batched {
+        batched.round(&mut receiver).await?;
     }
     let connections = best_connections(&raw, &mut receiver).await?;
 
@@ -64,12 +72,18 @@ async fn measure(options: &Options) -> Result<Report> {
         if let Some(undisturbed) = &mut undisturbed {
             report.undisturbed.push(undisturbed.round(&mut receiver).await?);
         }
+        if let Some(batched) = &mut batched {
+            report.batched.push(batched.round(&mut receiver).await?);
+        }
         if pair % 2 == 1 {
             report.flare.push(flare.round(&mut receiver).await?);
             report.raw.push(raw.round(connections, &mut receiver).await?);
         }
     }
     flare.end().await;
+    if let Some(batched) = batched {
+        batched.end().await;
+    }
     Ok(report)
 }
 

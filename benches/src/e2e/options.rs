@@ -1,5 +1,7 @@
 //! Takes the arguments of `e2e`; gives them checked.
 
+use flare_core::model::subscription::MAX_BATCH;
+
 use crate::Result;
 use crate::number::number;
 
@@ -27,6 +29,8 @@ pub(super) struct Options {
     pub(super) signing: bool,
     /// Requests a second that each subscription allows, if it says.
     pub(super) rate: Option<u32>,
+    /// Notifications in a request, of the side that is told of many at once, if there is one.
+    pub(super) batch: Option<u32>,
     /// Whether documents are put through the REST interface instead of the handle.
     pub(super) rest: bool,
     /// Rounds that count, of each side.
@@ -48,6 +52,7 @@ impl Options {
                 "--fail" => options.fail = number(arg, args.next(), 0)?,
                 "--signing" => options.signing = true,
                 "--rest" => options.rest = true,
+                "--batch" => options.batch = Some(number(arg, args.next(), 2)?),
                 "--rate" => options.rate = Some(number(arg, args.next(), 1)?),
                 "--pairs" => options.pairs = number(arg, args.next(), 1)?,
                 _ => return Err(format!("e2e does not know {arg}\n\n{}", crate::USAGE).into()),
@@ -57,6 +62,9 @@ impl Options {
             return Err(
                 "--hang and --fail must leave at least one subscription that is well".into()
             );
+        }
+        if options.batch.is_some_and(|most| most > MAX_BATCH) {
+            return Err(format!("--batch must be at most {MAX_BATCH}").into());
         }
         if options.pairs == 0 {
             options.pairs = if options.is_disturbed() { PAIRS_DISTURBED } else { PAIRS };
@@ -83,6 +91,11 @@ impl Options {
         Self { subscriptions: self.healthy(), hang: 0, fail: 0, ..self.clone() }
     }
 
+    /// The same with a request for each notification.
+    pub(super) fn single(&self) -> Self {
+        Self { batch: None, ..self.clone() }
+    }
+
     /// Deliveries that count in a round.
     pub(super) fn deliveries(&self) -> usize {
         self.healthy() * self.documents
@@ -99,6 +112,7 @@ impl Default for Options {
             fail: 0,
             signing: false,
             rate: None,
+            batch: None,
             rest: false,
             pairs: 0,
             json: false,
@@ -123,6 +137,8 @@ mod tests {
             &["--subscriptions", "0"],
             &["--rate", "0"],
             &["--rate"],
+            &["--batch", "1"],
+            &["--batch", "1001"],
             &["--rate", "4294967296"],
             &["--document", "1"],
         ] {
@@ -144,6 +160,8 @@ mod tests {
         let plain = Options::parse(&[]).unwrap();
         assert_eq!((plain.signing, plain.rate, plain.rest), (false, None, false));
         assert!(Options::parse(&["--rest"]).unwrap().rest);
+        let batched = Options::parse(&["--batch", "100"]).unwrap();
+        assert_eq!((batched.batch, batched.single()), (Some(100), plain.clone()));
         let read = Options::parse(&["--signing", "--rate", "1_000_000"]).unwrap();
         assert_eq!((read.signing, read.rate, read.pairs), (true, Some(1_000_000), 11));
         assert_eq!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use flare_benches::measure::cpu_time;
 use tokio::sync::mpsc;
 
+use super::head::BATCH;
 use super::sink::SINK;
 use crate::Result;
 
@@ -69,6 +70,11 @@ impl Receiver {
     /// Where notifications of a subscription go.
     pub(crate) fn url(&self, round: &str, subscription: usize, document: &str) -> String {
         format!("http://127.0.0.1:{}/{round}/{subscription}/{document}", self.port)
+    }
+
+    /// Where notifications of a subscription go that is told of many at once.
+    pub(crate) fn batch_url(&self, subscription: usize) -> String {
+        self.url(&BATCH.to_string(), subscription, "0")
     }
 
     /// CPU time the sink has used so far.

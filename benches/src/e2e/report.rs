@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::options::Options;
 use super::round::Round;
 
+/// How many times as many deliveries a second many in a request are claimed to be.
+const BATCH_RATIO: f64 = 3.0;
+
 /// What was measured, round by round.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -18,12 +21,20 @@ pub(super) struct Report {
     pub(super) raw: Vec<Round>,
     /// Flare without the clients that hang or fail, if there are any.
     pub(super) undisturbed: Vec<Round>,
+    /// Flare with many notifications in a request, if that is measured.
+    pub(super) batched: Vec<Round>,
 }
 
 impl Report {
     pub(super) fn new(options: &Options, connections: usize) -> Self {
-        let (flare, raw, undisturbed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { options: options.clone(), connections, flare, raw, undisturbed }
+        Self {
+            options: options.clone(),
+            connections,
+            flare: Vec::new(),
+            raw: Vec::new(),
+            undisturbed: Vec::new(),
+            batched: Vec::new(),
+        }
     }
 
     /// Deliveries per second by those without Flare.
@@ -42,8 +53,14 @@ impl Report {
         some.then(|| 1.0 - ratio(&self.flare, &self.undisturbed, |round| round.per_second))
     }
 
+    /// Deliveries per second with many in a request, by those with one in each.
+    fn batch_ratio(&self) -> Option<f64> {
+        let some = !self.batched.is_empty();
+        some.then(|| ratio(&self.batched, &self.flare, |round| round.per_second))
+    }
+
     fn all(&self) -> impl Iterator<Item = &Round> {
-        self.flare.iter().chain(&self.raw).chain(&self.undisturbed)
+        self.flare.iter().chain(&self.raw).chain(&self.undisturbed).chain(&self.batched)
     }
 
     fn lost(&self) -> usize {
@@ -65,6 +82,9 @@ impl Report {
             // Beyond, what is claimed is the cost compared with fewer: that needs two runs.
             _ => true,
         };
+        let batched = self.batch_ratio().is_none_or(|ratio| ratio >= BATCH_RATIO);
+        // Beside a side that is told of many at once, that is what is claimed.
+        let fast = batched && (fast || self.batch_ratio().is_some());
         fast && self.lost() == 0 && self.hang_loss().is_none_or(|loss| loss < 0.05)
     }
 
@@ -95,6 +115,8 @@ impl Report {
             "signing": self.options.signing,
             "rest": self.options.rest,
             "rate": self.options.rate,
+            "batch": self.options.batch,
+            "batch_ratio": self.batch_ratio(),
             "pairs": self.flare.len(),
             "raw_connections": self.connections,
             "latency_ms": {
@@ -103,6 +125,7 @@ impl Report {
             },
             "flare": side(&self.flare),
             "raw": side(&self.raw),
+            "batched": (!self.batched.is_empty()).then(|| side(&self.batched)),
             "undisturbed": (!self.undisturbed.is_empty()).then(|| side(&self.undisturbed)),
         })
     }
@@ -155,6 +178,9 @@ impl fmt::Display for Report {
         if !self.undisturbed.is_empty() {
             self.line(f, "Flare, all are well", &self.undisturbed)?;
         }
+        if let Some(most) = self.options.batch {
+            self.line(f, &format!("Flare, {most} in a request"), &self.batched)?;
+        }
         self.line(f, &format!("raw, {} connections", self.connections), &self.raw)?;
         write!(
             f,
@@ -162,6 +188,9 @@ impl fmt::Display for Report {
             self.ratio_to_raw(),
             self.cpu_ratio()
         )?;
+        if let Some(ratio) = self.batch_ratio() {
+            write!(f, "\nmany in a request by one in each: {ratio:.2} of the deliveries/s")?;
+        }
         if let Some(loss) = self.hang_loss() {
             write!(
                 f,
@@ -231,6 +260,17 @@ mod tests {
         assert_eq!(report.to_json()["fail"], 1);
         report.flare[0].per_second = 94.0;
         assert!(!report.holds());
+    }
+
+    #[test]
+    fn many_in_a_request_are_three_times_as_many() {
+        let mut report = report(&["--batch", "100"], round(10.0, 9.0), round(100.0, 1.0));
+        for (speed, holds) in [(30.0, true), (29.0, false)] {
+            report.batched = vec![round(speed, 1.0)];
+            assert_eq!(report.holds(), holds);
+        }
+        assert_eq!(report.to_json()["batch_ratio"], 2.9);
+        assert!(report.to_string().contains("one in each: 2.90"), "{report}");
     }
 
     #[test]

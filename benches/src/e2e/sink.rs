@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::head::Head;
+use super::head::{BATCH, Head, told};
 use crate::Result;
 
 /// The command by which `e2e` starts the process.
@@ -139,8 +139,11 @@ async fn answer(mut stream: TcpStream, expected: Arc<Mutex<Expected>>) -> std::i
             if buffer.len() < head.length {
                 break;
             }
-            buffer.drain(..head.length);
-            let answer = lock(&expected).note(&head);
+            let request: Vec<u8> = buffer.drain(..head.length).collect();
+            let answer = match head.round {
+                BATCH => note_all(&expected, &head, &request).map_err(std::io::Error::other)?,
+                _ => lock(&expected).note(&head),
+            };
             if let Some(answer) = answer {
                 stream.write_all(answer).await?;
             }
@@ -149,6 +152,21 @@ async fn answer(mut stream: TcpStream, expected: Arc<Mutex<Expected>>) -> std::i
             return Ok(());
         }
     }
+}
+
+/// Notes all that a request of many tells; gives the answer.
+fn note_all(
+    expected: &Mutex<Expected>,
+    head: &Head,
+    request: &[u8],
+) -> Result<Option<&'static [u8]>, String> {
+    let mut answer = Some(TAKEN);
+    let told = told(request)?;
+    let mut expected = lock(expected);
+    for (document, round) in told {
+        answer = expected.note(&Head { round, document, ..*head });
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use flare_backend_memory::MemoryBackend;
 use flare_benches::world::body;
 use flare_core::Flare;
 use flare_core::http::{Guard, HttpConfig};
+use flare_core::model::subscription::BatchOptions;
 use flare_core::model::{NewResource, SubscriptionSpec};
 use flare_core::port::Delivery;
 use tokio::sync::oneshot;
@@ -23,6 +24,8 @@ use crate::Result;
 /// Tasks that put at the same time.
 const PUTTERS: usize = 4;
 const BODY: usize = 300;
+/// How long notifications wait for others that go with them.
+const GATHERED: Duration = Duration::from_millis(20);
 /// How long what is in flight to clients that answer may take to be stored.
 const STORED: Duration = Duration::from_millis(50);
 const SETTLED: Duration = Duration::from_secs(60);
@@ -63,8 +66,13 @@ impl Running {
         let new = NewResource::new("http://api.example.com/items/{item}").change_field("rev");
         let resource = flare.create_resource(new).await?;
         for number in 0..options.subscriptions {
-            let url = receiver.url("{revision}", number, "{item}");
-            let mut spec = SubscriptionSpec::post(url);
+            let mut spec = match options.batch {
+                None => SubscriptionSpec::post(receiver.url("{revision}", number, "{item}")),
+                Some(most) => {
+                    let batch = BatchOptions::of(most).wait(GATHERED);
+                    SubscriptionSpec::post(receiver.batch_url(number)).batch(batch)
+                }
+            };
             if options.signing {
                 spec = spec.signing([SECRET]);
             }

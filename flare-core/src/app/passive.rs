@@ -141,10 +141,15 @@ impl Flare {
     /// Has changes that wait for a passive subscription's client sent to its endpoint, up to
     /// `quantity`; tells how many. They are retried and given up like those of any subscription.
     ///
-    /// A conflict if the subscription is not passive, is paused or suspended, or has no endpoint.
+    /// A conflict if the subscription is not passive, is paused or suspended, or has no URL.
     pub async fn demand(&self, id: SubscriptionId, quantity: u64) -> Result<u64> {
         const OPERATION: &str = "demand";
         let subscription = self.passive(OPERATION, id).await?;
+        if !subscription.spec.endpoint().is_reachable() {
+            let detail = "the subscription has no URL to send to: pull what waits, or give it one";
+            let conflict = Error::new(ErrorKind::Conflict, OPERATION).with_field("endpoint.url");
+            return Err(conflict.with_detail(detail));
+        }
         let context = self.context();
         let demanded = pull::demand(context, id, quantity).await;
         let demanded = demanded.map_err(|error| error.during(OPERATION))?;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::flare::Flare;
 use crate::error::Result;
+use crate::model::subscription::Mode;
 use crate::model::{
-    JobKind, LaneId, LaneState, Subscription, SubscriptionId, SubscriptionReport,
+    JobKind, LaneId, LaneState, Row, Subscription, SubscriptionId, SubscriptionReport,
     SubscriptionStatus, Timestamp, Unreadable,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::pipeline::jobs::backfill;
-use crate::port::{Page, Pending};
+use crate::port::{Page, Pending, PendingQuery};
 
 impl Flare {
     /// How a subscription is doing: how far behind its client is, and what became of the attempts.
@@ -30,7 +31,11 @@ impl Flare {
         let dead_letters = repository.dead_letters(subscription.id, Page::new(1, 0)).await?.total;
         let queue =
             context.queue_of(LaneId::new(subscription.id, 0), context.slot_of(&subscription));
-        let counted = Counted { spreading, pending, dead_letters };
+        let mut counted = Counted { spreading, pending, dead_letters };
+        if subscription.spec.mode() == Mode::Passive {
+            // Nothing is sent by itself, but what was demanded.
+            counted.pending.next_due = self.next_demanded(subscription.id).await?;
+        }
         let standing = SubscriptionStanding::of(&subscription);
         let mut report =
             report(&standing, &counted, &lanes, queue.to_string(), context.time().await?);
@@ -40,6 +45,14 @@ impl Flare {
         report.backfill = backfill::progress(context, JobKind::Backfill, id).await?;
         report.resync = backfill::progress(context, JobKind::Resync, id).await?;
         Ok(report)
+    }
+
+    /// When the first of what was demanded is due.
+    async fn next_demanded(&self, id: SubscriptionId) -> Result<Option<Timestamp>> {
+        let context = self.context();
+        let query = PendingQuery::new(id, 1).demanded(true);
+        let rows = context.all_readable(context.repository.pending_rows(query)).await?;
+        Ok(rows.first().map(|row: &Row| row.due))
     }
 
     /// How one is doing that cannot be read: what waits for it can be counted all the same.

@@ -1,6 +1,7 @@
 //! Takes the head of an answer; gives its status, its wish, and the beginning of its body. Reads
 //! no more of the body than that, apart from a little that lets the connection live on. Once there
-//! is a status nothing can fail any more: a body that stalls or breaks off is a short excerpt.
+//! is a status nothing can fail any more: a body that stalls or breaks off is a short excerpt, and
+//! is not said to be whole.
 
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(super) struct Limits {
     pub(super) excerpt: usize,
     /// Bytes behind them that are thrown away.
     pub(super) drain: usize,
+    /// Whether all of it matters.
+    pub(super) whole: bool,
     /// What is left of the attempt's time.
     pub(super) time: Duration,
 }
@@ -37,16 +40,20 @@ pub(super) async fn read(
     let status = response.status().as_u16();
     let wish = wish(response.headers());
     let mut excerpt = BytesMut::new();
-    let in_time = {
-        let reading = std::pin::pin!(begin(&mut response, limits.excerpt, &mut excerpt));
-        let late = clock.sleep(limits.time.min(BODY_TIME));
-        matches!(select(reading, late).await, Either::Left(_))
+    let read = {
+        let reading = std::pin::pin!(begin(&mut response, limits, &mut excerpt));
+        let time = if limits.whole { limits.time } else { limits.time.min(BODY_TIME) };
+        match select(reading, clock.sleep(time)).await {
+            Either::Left((ended, _)) => Some(ended),
+            Either::Right(_) => None,
+        }
     };
     // One that is late would be late with the rest too: its connection is closed.
-    if in_time {
+    if read.is_some() {
         drain(response, limits.drain);
     }
     let mut outcome = DeliveryOutcome::answered(status);
+    outcome.whole = read == Some(true);
     outcome.reply = Reply::Answered { status, retry_after: wish, excerpt: excerpt.freeze() };
     outcome
 }
@@ -55,13 +62,21 @@ fn wish(headers: &HeaderMap) -> Option<RetryAfter> {
     retry_after::parse(headers.get(RETRY_AFTER)?.to_str().ok()?)
 }
 
-/// Reads a body up to the limit, its end, or wherever it breaks off.
-async fn begin(response: &mut Response, limit: usize, excerpt: &mut BytesMut) {
-    while excerpt.len() < limit {
-        let Ok(Some(chunk)) = response.chunk().await else { return };
-        let wanted = chunk.len().min(limit - excerpt.len());
+/// Reads a body up to the limit, its end, or wherever it breaks off; gives whether that was its end. One
+/// that matters is read until it is known whether it goes on behind the limit.
+async fn begin(response: &mut Response, limits: Limits, excerpt: &mut BytesMut) -> bool {
+    while excerpt.len() < limits.excerpt || limits.whole {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            end => return end.is_ok(),
+        };
+        let wanted = chunk.len().min(limits.excerpt - excerpt.len());
         excerpt.extend_from_slice(&chunk[..wanted]);
+        if wanted < chunk.len() {
+            return false;
+        }
     }
+    false
 }
 
 /// Takes what is there already, without waiting: if that is the end, the connection is free for

@@ -119,7 +119,7 @@ impl HttpConfig {
         self
     }
 
-    /// The longest excerpt of an answer's body, whatever a request asks for.
+    /// The longest excerpt of an answer's body, whatever a request asks for, unless it needs all of it.
     #[must_use]
     pub fn excerpt_limit(mut self, bytes: usize) -> Self {
         self.excerpt_limit = bytes;

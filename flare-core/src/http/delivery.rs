@@ -49,7 +49,10 @@ impl HttpDelivery {
 
     async fn attempt_once(&self, request: DeliveryRequest) -> DeliveryOutcome {
         let timeout = request.timeout;
-        let excerpt_limit = request.excerpt_limit.min(self.config.excerpt_limit);
+        // What is read for people is bounded by the settings; what matters, by who needs it.
+        let whole = request.needs_whole;
+        let most = if whole { usize::MAX } else { self.config.excerpt_limit };
+        let excerpt_limit = request.excerpt_limit.min(most);
         // By the clock nobody can set: a time of day may come early, or never.
         let deadline = self.clock.monotonic().saturating_add(timeout);
         let prepared = match prepare(request) {
@@ -69,6 +72,7 @@ impl HttpDelivery {
                 let limits = Limits {
                     excerpt: excerpt_limit,
                     drain: self.config.drain_limit,
+                    whole,
                     time: deadline.saturating_sub(self.clock.monotonic()),
                 };
                 answer::read(response, limits, &*self.clock).await

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Action, ChangeFormat, ChangeRule, ContentOptions, Document, DocumentUrl, Round, SubscriptionId,
-    Target, Version,
+    SubscriptionSpec, Target, Version,
 };
 
 /// What a client is told about one document.
@@ -118,6 +118,18 @@ impl<'a> Notification<'a> {
     }
 }
 
+/// Bytes of an envelope beside what differs in length: names, action, revision, time, id.
+const ENVELOPE: usize = 256;
+
+/// No fewer bytes than the envelope of `document` has, as a subscription is told it with its id among
+/// others. Knows no wildcards, so takes each to be as long as the URL it is part of.
+pub(crate) fn most_bytes(document: &Document, spec: &SubscriptionSpec) -> usize {
+    let url = document.key.url.as_str().len();
+    let data = spec.data().map_or(0, |data| data.most_bytes(url));
+    let content = document.content.as_ref().filter(|_| spec.content().document());
+    ENVELOPE + url + data + content.map_or(0, |content| content.as_bytes().len())
+}
+
 fn push_string(out: &mut Vec<u8>, text: &str) {
     // Strings always serialize, and a Vec takes all bytes.
     let _ = serde_json::to_writer(out, text);
@@ -145,6 +157,15 @@ pub fn webhook_id(
     }
     let namespace = Uuid::from_bytes(*subscription.as_bytes());
     format!("msg_{}", Uuid::new_v5(&namespace, name.as_bytes()).simple())
+}
+
+/// The `webhook-id` of a request that tells of many: the same for the same notifications, in whatever
+/// order. Has no dot in it either.
+pub fn batch_id(subscription: SubscriptionId, ids: &[String]) -> String {
+    let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    ids.sort_unstable();
+    let namespace = Uuid::from_bytes(*subscription.as_bytes());
+    format!("batch_{}", Uuid::new_v5(&namespace, ids.join(" ").as_bytes()).simple())
 }
 
 #[cfg(test)]
@@ -246,6 +267,54 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_same_notifications_have_the_same_batch_id_in_whatever_order() {
+        let (_, subscription) = ids();
+        let id = |ids: &[&str]| {
+            batch_id(subscription, &ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(id(&["msg_a", "msg_b"]), id(&["msg_b", "msg_a"]));
+        let others =
+            [id(&["msg_a", "msg_b"]), id(&["msg_a"]), id(&["msg_b"]), id(&["msg_a", "msg_c"])];
+        assert_eq!(others.iter().collect::<HashSet<_>>().len(), 4);
+        assert!(others.iter().all(|id| !id.contains('.')), "{others:?}");
+        let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
+        let version = Version::live(Revision::new(5));
+        let one = webhook_id(subscription, &url, version, Target::Present, Round::ZERO);
+        assert_ne!(id(&[&one]), one, "a request of one is a batch too");
+        let fixed = batch_id(SubscriptionId::from_bytes([7; 16]), &["msg_a".to_owned()]);
+        assert_eq!(fixed, "batch_cc8cbfd79d28529a813b2abdc700a17d", "over releases");
+    }
+
+    #[test]
+    fn no_envelope_is_longer_than_is_expected() {
+        let rule = ChangeRule::new("at", Some("rfc3339")).unwrap();
+        let json = r#"{"at":"2024-01-02T03:04:05.123456789Z","x":"é"}"#;
+        for (segment, id, text) in [
+            ("1".to_owned(), "1".to_owned(), "{id}"),
+            // What is one byte of three in a URL is six in JSON.
+            ("%00".repeat(600), "\0".repeat(600), "\u{1}{id}{id}\""),
+        ] {
+            let spec = SubscriptionSpec::post("http://h/")
+                .data("a", text)
+                .data("b\n", serde_json::json!(["{revision}", 1.5, true, text]))
+                .build()
+                .unwrap();
+            let mut document = document(&rule, json);
+            document.key.url =
+                DocumentUrl::parse(&format!("http://a.example/u/{segment}")).unwrap();
+            document.updated_at = Timestamp::from_unix_nanos(1_700_000_000_123_456_789);
+            let told = Notification::new(&rule, &document, Action::Create);
+            let revision = told.shown_revision();
+            let value =
+                |name: &str| Some(if name == "id" { id.as_str() } else { revision.as_str() });
+            let data = spec.data().unwrap().render(value).unwrap();
+            let webhook = format!("msg_{}", "0".repeat(32));
+            let body = told.data(Some(&data)).webhook_id(&webhook).body(spec.content());
+            assert!(body.len() <= most_bytes(&document, &spec), "{}", body.len());
         }
     }
 

@@ -8,13 +8,14 @@
 //! | format | brings |
 //! |---|---|
 //! | 2 | subscriptions whose clients are told nothing by themselves (`mode: passive`) |
+//! | 3 | subscriptions that are told of many documents in one request (`delivery.batch`) |
 
 use std::fmt;
 
 use super::{DocumentKey, JobId, LaneId, ResourceId, RowKey, SubscriptionId};
 
 /// The format of records that this version knows: it reads all up to it.
-pub const RECORD_FORMAT: u32 = 2;
+pub const RECORD_FORMAT: u32 = 3;
 
 /// What kind of thing a stored record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,14 +1,18 @@
 //! Takes a row's document and its subscription; gives the request that tells the client. Pure.
 
+mod batch;
+
 use bytes::Bytes;
 
 use super::settings::Settings;
 use super::sign::signature;
 use crate::model::{
-    Action, Document, Escape, Invalid, MissingValue, Notification, Resource, Subscription, Target,
-    Telling, Timestamp, webhook_id,
+    Action, Document, DocumentUrl, Escape, Invalid, MissingValue, Notification, Resource,
+    Subscription, SubscriptionId, Target, Telling, Timestamp, webhook_id,
 };
 use crate::port::DeliveryRequest;
+
+pub(crate) use self::batch::{AROUND, compose_batch};
 
 /// Headers that are Flare's own, at most.
 const OWN_HEADERS: usize = 7;
@@ -34,7 +38,7 @@ pub(crate) fn compose(
     told = told.data(data.as_deref());
 
     let template = spec.request_for(action);
-    let url = template.url.render(lookup).map_err(missing)?;
+    let url = template.url.ok_or_else(nowhere)?.render(lookup).map_err(missing)?;
     let mut request = DeliveryRequest::new(
         subscription.id,
         document.key.url.clone(),
@@ -56,9 +60,7 @@ pub(crate) fn compose(
     if template.headers.get("content-type").is_none() {
         request.headers.push(("content-type".into(), "application/json".to_owned()));
     }
-    let target = if action == Action::Delete { Target::Absent } else { Target::Present };
-    let id =
-        webhook_id(subscription.id, &document.key.url, document.version, target, telling.round);
+    let id = id_of(subscription.id, &document.key.url, telling);
     let timestamp = now.unix_seconds().to_string();
     if let Some(signing) = spec.signing() {
         let signature = signature(signing, &id, &timestamp, &request.body)?;
@@ -93,17 +95,23 @@ pub(crate) fn envelop(
     };
     let data = subscription.spec.data().map(|data| data.render(lookup));
     let data = data.transpose().map_err(missing)?;
-    let id = id_of(subscription, document, telling);
+    let id = id_of(subscription.id, &document.key.url, telling);
     let told = told.data(data.as_deref()).webhook_id(&id);
     Ok(told.body(subscription.spec.content().enveloped()))
 }
 
-fn id_of(subscription: &Subscription, document: &Document, telling: Telling) -> String {
+/// What a notification is known by.
+pub(crate) fn id_of(subscription: SubscriptionId, url: &DocumentUrl, telling: Telling) -> String {
     let target = match telling.action {
         Action::Delete => Target::Absent,
         Action::Create | Action::Update => Target::Present,
     };
-    webhook_id(subscription.id, &document.key.url, document.version, target, telling.round)
+    webhook_id(subscription, url, telling.version, target, telling.round)
+}
+
+/// Of a client that only pulls nothing can be demanded; its URL may have gone after that was done.
+fn nowhere() -> Invalid {
+    Invalid::new("endpoint.url", "is not there, so there is nowhere to send it")
 }
 
 fn missing(missing: MissingValue) -> Invalid {

@@ -1,5 +1,7 @@
 //! Takes what became of an attempt; gives what to store of it and what to say about it. Pure.
 
+mod batch;
+
 use std::time::Duration;
 
 use super::backoff;
@@ -11,6 +13,8 @@ use crate::model::{
     present_after,
 };
 use crate::port::{DeliveryOutcome, FailureKind, Reply, RetryAfter};
+
+pub(crate) use self::batch::{BatchJudgement, judge_batch};
 
 /// An attempt that was made.
 #[derive(Debug, Clone)]
@@ -91,8 +95,32 @@ pub(crate) fn judge(
     options: &DeliveryOptions,
     circumstances: &Circumstances,
 ) -> Judgement {
+    conclude(attempt, outcome, read(outcome, options, circumstances), options, circumstances)
+}
+
+/// What an outcome says.
+#[derive(Debug, Clone)]
+struct Reading {
+    /// About the version.
+    verdict: Verdict,
+    /// About the client.
+    sign: Sign,
+    /// For Flare.
+    wish: Option<ClientWish>,
+    /// In words.
+    error: Option<String>,
+}
+
+/// What is to be done about a version, once it is known what its outcome says.
+fn conclude(
+    attempt: &Attempt,
+    outcome: &DeliveryOutcome,
+    reading: Reading,
+    options: &DeliveryOptions,
+    circumstances: &Circumstances,
+) -> Judgement {
     let Telling { version, action, holding, .. } = attempt.telling;
-    let (verdict, sign, wish, error) = read(outcome, options, circumstances);
+    let Reading { verdict, sign, wish, error } = reading;
     let present = present_after(holding, action, verdict);
     if matches!(verdict, Verdict::Success | Verdict::Discard) {
         let not_before = options.min_interval().map(|interval| circumstances.now + interval);
@@ -108,13 +136,12 @@ pub(crate) fn judge(
     Judgement { verdict, effect, error, attempts, sign, wish }
 }
 
-/// What an outcome says: about the version, about the client, for Flare, in words.
 fn read(
     outcome: &DeliveryOutcome,
     options: &DeliveryOptions,
     circumstances: &Circumstances,
-) -> (Verdict, Sign, Option<ClientWish>, Option<String>) {
-    match &outcome.reply {
+) -> Reading {
+    let (verdict, sign, wish, error) = match &outcome.reply {
         Reply::Answered { status, .. } if options.success().contains(*status) => {
             (Verdict::Success, Sign::Accepted, None, None)
         }
@@ -139,7 +166,8 @@ fn read(
             };
             (verdict, sign, None, Some(message.clone()))
         }
-    }
+    };
+    Reading { verdict, sign, wish, error }
 }
 
 /// Until when a client wants to be left alone, within the limit; `None` if that is now.

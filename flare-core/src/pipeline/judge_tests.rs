@@ -17,7 +17,12 @@ fn now() -> Timestamp {
 }
 
 fn attempt(action: Action, holding: Present) -> Attempt {
-    let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
+    attempt_of(1, action, holding)
+}
+
+/// The same of one among several documents.
+pub(super) fn attempt_of(document: usize, action: Action, holding: Present) -> Attempt {
+    let url = DocumentUrl::parse(&format!("http://a.example/u/{document}")).unwrap();
     let spread = Spread::new(
         SubscriptionId::from_bytes([1; 16]),
         Generation::new(1),
@@ -30,7 +35,7 @@ fn attempt(action: Action, holding: Present) -> Attempt {
     Attempt { row, telling, stored_at, probe: false }
 }
 
-fn circumstances() -> Circumstances {
+pub(super) fn circumstances() -> Circumstances {
     Circumstances {
         now: now(),
         random: 0.0,

@@ -2,9 +2,9 @@
 //! of that name it costs nothing.
 
 #[cfg(feature = "metrics")]
-pub(crate) use counting::{accepted, attempted, sample};
+pub(crate) use counting::{accepted, attempted, named_unknown, sample};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use silent::{accepted, attempted};
+pub(crate) use silent::{accepted, attempted, named_unknown};
 
 #[cfg(feature = "metrics")]
 mod counting {
@@ -53,6 +53,11 @@ mod counting {
                 counter!(next).increment(1);
             }
         }
+    }
+
+    /// A client named so many notifications that it was not told of.
+    pub(crate) fn named_unknown(count: usize) {
+        counter!(observe::UNKNOWN_IDS).increment(count as u64);
     }
 
     /// Looks now and then at what is pending, queued and stuck.
@@ -117,4 +122,6 @@ mod silent {
     pub(crate) fn accepted(_: &Result<WriteOutcome>) {}
 
     pub(crate) fn attempted(_: &Judgement, _: Duration) {}
+
+    pub(crate) fn named_unknown(_: usize) {}
 }

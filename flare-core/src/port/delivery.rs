@@ -26,6 +26,8 @@ use crate::model::{Action, DocumentUrl, Method, SubscriptionId, Timestamp, Versi
 /// - **D8** Calls are independent: one that hangs delays no other.
 /// - **D9** Once the answer's head is read the answer stands: a body that stalls or breaks off
 ///   shortens the excerpt, and changes nothing else.
+/// - **D10** `whole` is true only if the excerpt is all of the answer's body; of a request that
+///   `needs_whole` it is true for every body within `excerpt_limit` that comes within the timeout.
 #[async_trait]
 pub trait Delivery: fmt::Debug + Send + Sync + 'static {
     /// Makes the attempt. There is no error beside the outcome: a failed attempt is one.
@@ -38,7 +40,7 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
 pub struct DeliveryRequest {
     /// Whose notification it is.
     pub subscription: SubscriptionId,
-    /// Which document it is about.
+    /// Which document it is about; of a request that tells of many, the first.
     pub document: DocumentUrl,
     /// Which version of it.
     pub version: Version,
@@ -56,6 +58,8 @@ pub struct DeliveryRequest {
     pub timeout: Duration,
     /// How many bytes of the answer's body to keep.
     pub excerpt_limit: usize,
+    /// Whether what the answer's body says matters, rather than its beginning for people to read.
+    pub needs_whole: bool,
 }
 
 impl DeliveryRequest {
@@ -79,6 +83,7 @@ impl DeliveryRequest {
             body: Bytes::new(),
             timeout: Duration::from_secs(10),
             excerpt_limit: 1024,
+            needs_whole: false,
         }
     }
 }
@@ -106,15 +111,17 @@ pub struct DeliveryOutcome {
     pub sent: bool,
     /// The answer, or why there is none.
     pub reply: Reply,
+    /// Whether the excerpt is all of the answer's body.
+    pub whole: bool,
     /// How long it took.
     pub duration: Duration,
 }
 
 impl DeliveryOutcome {
-    /// The client answered with `status`.
+    /// The client answered with `status`, and without a body.
     pub fn answered(status: u16) -> Self {
         let reply = Reply::Answered { status, retry_after: None, excerpt: Bytes::new() };
-        Self { sent: true, reply, duration: Duration::ZERO }
+        Self { sent: true, reply, whole: true, duration: Duration::ZERO }
     }
 
     /// No answer came; `sent` tells whether the request may have left.
@@ -122,6 +129,7 @@ impl DeliveryOutcome {
         Self {
             sent,
             reply: Reply::Failed { kind, message: message.into() },
+            whole: false,
             duration: Duration::ZERO,
         }
     }

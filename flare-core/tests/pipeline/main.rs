@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 
 mod backfill;
+mod batches;
 mod busy;
 mod dead_letters;
 mod deletes;

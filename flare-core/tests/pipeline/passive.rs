@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{World, few_slots, hook, in_memory, url};
 use flare_core::model::subscription::Mode;
-use flare_core::model::{Action, Resource, Subscription};
+use flare_core::model::{Action, Resource, Subscription, SubscriptionSpec};
 use flare_core::pipeline::{PullOutcome, PullSettlement, Pulled};
 use flare_core::port::{DeliveryOutcome, RowStore};
 use flare_core::{ErrorKind, Pull};
@@ -278,4 +278,47 @@ async fn refusals_say_what_is_wrong() {
     let given = [("nonsense".to_owned(), PullOutcome::Success)];
     let error = world.flare.settle(subscription.id, given).await.unwrap_err();
     assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("receipts[0].receipt")));
+}
+
+#[tokio::test]
+async fn a_client_that_only_pulls_needs_no_url_and_nothing_is_sent_there() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let nowhere = || SubscriptionSpec::builder().mode(Mode::Passive);
+    let client = world.calm.create_subscription(resource.id, nowhere()).await.unwrap();
+    let other = world.calm.create_subscription(resource.id, nowhere()).await;
+    other.expect("who has no url shares none");
+    world.put(1, 1).await;
+    spread(&world).await;
+    let refused = world.flare.demand(client.id, 1).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.field()), (ErrorKind::Conflict, Some("endpoint.url")));
+    let active = nowhere().mode(Mode::Active);
+    let refused = world.flare.replace_subscription(client.id, active).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.field()), (ErrorKind::Invalid, Some("endpoint.url")));
+    let pulled = pull(&world, &client, 5).await;
+    assert_eq!(pulled.iter().map(said).collect::<Vec<_>>(), [(url(1), Action::Create, 1)]);
+    // It becomes active once it says where.
+    settle(&world, &client, pulled, PullOutcome::Return).await;
+    set_mode(&world, &client, Mode::Active).await;
+    world.until("sent", async || world.delivery.total() == 1).await;
+}
+
+#[tokio::test]
+async fn a_next_attempt_is_shown_only_of_what_was_demanded() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let subscription = passive(&world, &resource).await;
+    world.put(1, 1).await;
+    spread(&world).await;
+    let next =
+        async || world.flare.subscription_status(subscription.id).await.unwrap().next_attempt_at;
+    assert_eq!(next().await, None, "nothing is sent by itself");
+    world.delivery.hang("http://a.example/1");
+    assert_eq!(world.flare.demand(subscription.id, 1).await.unwrap(), 1);
+    assert!(next().await.is_some());
+    world.delivery.release("http://a.example/1");
+    world.settled().await;
+    assert_eq!(next().await, None);
 }

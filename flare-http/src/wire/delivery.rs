@@ -2,12 +2,13 @@
 
 use flare_core::model::Invalid;
 use flare_core::model::subscription::{
-    self, ContentOptions, DeliveryOptions, MAX_CONCURRENCY, MAX_LANES, RetryPolicy, StatusCodes,
-    SubscriptionBuilder,
+    self, BatchOptions, ContentOptions, DeliveryOptions, MAX_BATCH, MAX_CONCURRENCY, MAX_LANES,
+    RetryPolicy, StatusCodes, SubscriptionBuilder,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::extent::Extent;
 use super::span::Span;
 use super::whole::Whole;
 use super::word::{BackoffWord, Word};
@@ -44,6 +45,8 @@ pub(crate) struct Delivery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     min_interval: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<Batch>,
 }
 
 /// How often and how far apart a failed notification is tried again: SNS's `healthyRetryPolicy`.
@@ -76,6 +79,22 @@ pub(crate) struct Rate {
     /// Such as `1s`.
     #[schema(value_type = String)]
     period: Option<Span>,
+}
+
+/// Up to `max` notifications in one request, of different documents. Needs the envelope, and URL, method and
+/// headers that are the same for all actions and without placeholders.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    #[schema(value_type = u32, minimum = 2, maximum = 1000)]
+    max: Option<Whole<2, MAX_BATCH>>,
+    /// How long one waits for others, such as `200ms`; up to `5s`. Not at all unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    wait: Option<Span>,
+    /// The most bytes of the body, a number or a size such as `1MiB`, which it is unless set.
+    #[schema(schema_with = Extent::described)]
+    bytes: Option<Extent>,
 }
 
 /// What a notification's body is.
@@ -121,6 +140,9 @@ impl Delivery {
         }
         if let Some(Span(interval)) = self.min_interval {
             to = to.min_interval(interval);
+        }
+        if let Some(batch) = self.batch {
+            to = to.batch(batch.try_into()?);
         }
         Ok(to)
     }
@@ -185,6 +207,7 @@ impl From<&DeliveryOptions> for Delivery {
             timeout: options.timeout().map(Span),
             lanes: Some(Whole(options.lanes().into())),
             min_interval: options.min_interval().map(Span),
+            batch: options.batch().map(Batch::from),
         }
     }
 }
@@ -206,6 +229,33 @@ impl From<&RetryPolicy> for Retry {
 impl From<subscription::Rate> for Rate {
     fn from(rate: subscription::Rate) -> Self {
         Self { limit: Some(Whole(rate.limit())), period: Some(Span(rate.period())) }
+    }
+}
+
+impl TryFrom<Batch> for BatchOptions {
+    type Error = Invalid;
+
+    fn try_from(batch: Batch) -> Result<Self, Invalid> {
+        let required = || Invalid::new("delivery.batch.max", "is required");
+        let Whole(max) = batch.max.ok_or_else(required)?;
+        let mut options = Self::of(max);
+        if let Some(Span(wait)) = batch.wait {
+            options = options.wait(wait);
+        }
+        if let Some(Extent(bytes)) = batch.bytes {
+            options = options.limit_bytes(bytes);
+        }
+        Ok(options)
+    }
+}
+
+impl From<BatchOptions> for Batch {
+    fn from(batch: BatchOptions) -> Self {
+        Self {
+            max: Some(Whole(batch.max())),
+            wait: batch.waits().map(Span),
+            bytes: Some(Extent(batch.bytes())),
+        }
     }
 }
 

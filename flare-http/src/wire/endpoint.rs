@@ -18,8 +18,8 @@ use super::word::Word;
 #[derive(Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Endpoint {
-    /// An http or https URL; wildcards of the resource and `{revision}` are filled in. Required
-    /// unless create, update and delete all have their own.
+    /// An http or https URL; wildcards of the resource and `{revision}` are filled in. Required unless
+    /// create, update and delete all have their own, or the mode is passive.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// GET, POST, PUT, PATCH or DELETE; POST unless set.

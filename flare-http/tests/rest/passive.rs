@@ -155,3 +155,17 @@ async fn who_has_which_version_is_listed() {
     server.get("/deliveries/nonsense").await.refuses(400, "url");
     server.get("/deliveries/http://api.example.com/users/1?limit=0").await.refuses(400, "limit");
 }
+
+#[tokio::test]
+async fn a_client_that_only_pulls_needs_no_url() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    let list = format!("{users}/subscriptions");
+    let path = server.post(&list, r#"{"mode":"passive"}"#).await.is(201).created();
+    server.post(&list, r#"{"mode":"passive","endpoint":{}}"#).await.is(201);
+    put(&server, 1, 1).await;
+    assert_eq!(pull(&server, &path).await.len(), 1);
+    server.post(&format!("{path}/demand"), r#"{"quantity":1}"#).await.refuses(409, "endpoint.url");
+    server.put(&path, r#"{"mode":"active"}"#).await.refuses(400, "endpoint.url");
+    server.put(&path, r#"{"endpoint":{"url":"http://c.example/"}}"#).await.is(200);
+}

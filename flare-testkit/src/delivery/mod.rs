@@ -42,5 +42,7 @@ crate::suite::suite! {
         d8_a_hanging_call_delays_no_other,
         d9_a_body_that_stalls_changes_nothing,
         d9_a_body_that_breaks_off_changes_nothing,
+        d10_a_whole_body_is_told_from_a_part,
+        d10_a_body_that_does_not_end_is_not_whole,
     ]
 }

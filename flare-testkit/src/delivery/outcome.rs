@@ -1,4 +1,4 @@
-//! D3, D4, D5 and D6: what is reported of an attempt is what happened.
+//! D3, D4, D5, D6 and D10: what is reported of an attempt is what happened.
 
 use std::time::Duration;
 
@@ -145,4 +145,39 @@ pub async fn d6_an_endless_body_is_not_read_on(subject: Subject<dyn Delivery>) {
     let outcome = subject.deliver(request).await;
     assert_eq!(status(&outcome), Some(200), "{outcome:?}");
     assert_eq!(excerpt(outcome).len(), 20_000);
+}
+
+/// Whether a body is all there is, is known up to the last byte.
+pub async fn d10_a_whole_body_is_told_from_a_part(subject: Subject<dyn Delivery>) {
+    let target = HttpTarget::start(Answer::status(200).body("thanks")).await;
+    target.on("/long", Answer::status(200).body(vec![b'x'; 40_000]));
+    target.on("/none", Answer::status(204));
+    target.on("/unmeasured", Answer::raw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nthanks"));
+    let tried = [
+        ("/", 6, true),
+        ("/", 1024, true),
+        ("/", 5, false),
+        ("/", 0, false),
+        ("/long", 40_000, true),
+        ("/long", 39_999, false),
+        ("/none", 1, true),
+        ("/unmeasured", 7, true),
+    ];
+    for (path, limit, whole) in tried {
+        let mut request = request(&subject, target.url(path));
+        (request.excerpt_limit, request.needs_whole) = (limit, true);
+        let outcome = subject.deliver(request).await;
+        assert_eq!(outcome.whole, whole, "{path}, limit {limit}: {outcome:?}");
+    }
+}
+
+/// A body that stalls, breaks off or has no end is not whole.
+pub async fn d10_a_body_that_does_not_end_is_not_whole(subject: Subject<dyn Delivery>) {
+    for answer in [Answer::cut(), Answer::hang_after_head(), Answer::flood()] {
+        let target = HttpTarget::start(answer.clone()).await;
+        let mut request = request(&subject, target.url("/"));
+        (request.timeout, request.needs_whole) = (subject.ticks(5), true);
+        let outcome = subject.deliver(request).await;
+        assert!(!outcome.whole, "{answer:?}: {outcome:?}");
+    }
 }

@@ -54,4 +54,6 @@ crate::support::faults! {
     d8_one_at_a_time: OneAtATime => ["d8"];
     d9_failing_on_a_body_that_stalls: FailsOnStall => ["d9"];
     d9_failing_on_a_body_that_breaks_off: FailsOnCut => ["d9"];
+    d10_taking_a_part_for_the_whole: CallsItWhole => ["d10"];
+    d10_taking_the_whole_for_a_part: NeverWhole => ["d10"];
 }

@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     OneAtATime,
     FailsOnStall,
     FailsOnCut,
+    CallsItWhole,
+    NeverWhole,
 }
 
 #[derive(Debug)]
@@ -77,8 +79,17 @@ impl Delivery for HttpOverTcp {
             Fault::TimesEachRead => FOR_EVER,
             _ => request.timeout,
         };
-        let reply = match tokio::time::timeout(limit, self.exchange(&request, &sent)).await {
-            Ok(Ok(reply)) => reply,
+        let answered = tokio::time::timeout(limit, self.exchange(&request, &sent)).await;
+        let mut whole = false;
+        let reply = match answered {
+            Ok(Ok((reply, all))) => {
+                whole = match self.fault {
+                    Fault::CallsItWhole => true,
+                    Fault::NeverWhole => false,
+                    _ => all,
+                };
+                reply
+            }
             Ok(Err((kind, message))) => Reply::Failed { kind, message },
             Err(_) => {
                 if self.fault == Fault::UnsentOnTimeout {
@@ -96,7 +107,7 @@ impl Delivery for HttpOverTcp {
             Reply::Failed { kind, message } => DeliveryOutcome::failed(kind, message, sent),
             reply => {
                 let mut outcome = DeliveryOutcome::answered(0);
-                outcome.reply = reply;
+                (outcome.reply, outcome.whole) = (reply, whole);
                 outcome
             }
         }
@@ -108,10 +119,10 @@ impl HttpOverTcp {
         &self,
         request: &DeliveryRequest,
         sent: &AtomicBool,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<(Reply, bool), Failure> {
         let mut url = request.url.clone();
         for first in [true, false] {
-            let (head, reply) = match self.once(request, &url, sent).await {
+            let (head, reply, whole) = match self.once(request, &url, sent).await {
                 Err((FailureKind::Broken, _)) if first && self.fault == Fault::RetriesClosed => {
                     continue;
                 }
@@ -123,11 +134,11 @@ impl HttpOverTcp {
                     url = if to.starts_with('/') { format!("{}{to}", origin(&url)) } else { to };
                 }
                 (Fault::RetriesUnavailable, 503, _) if first => {}
-                (Fault::FailsOnStatus, 429 | 503, _) => return Ok(reply),
+                (Fault::FailsOnStatus, 429 | 503, _) => return Ok((reply, whole)),
                 (Fault::FailsOnRedirects, 300..400, _) | (Fault::FailsOnStatus, 400..600, _) => {
                     return Err((FailureKind::Broken, format!("status {}", head.status)));
                 }
-                _ => return Ok(reply),
+                _ => return Ok((reply, whole)),
             }
         }
         Err((FailureKind::Broken, "tried twice".into()))
@@ -139,7 +150,7 @@ impl HttpOverTcp {
         request: &DeliveryRequest,
         url: &str,
         sent: &AtomicBool,
-    ) -> Result<(Head, Reply), Failure> {
+    ) -> Result<(Head, Reply, bool), Failure> {
         let (authority, bytes) = self.bytes(request, url)?;
         let connected = TcpStream::connect(&authority).await;
         let mut stream = connected.map_err(|error| (FailureKind::Connect, error.to_string()))?;
@@ -167,6 +178,7 @@ impl HttpOverTcp {
             (Fault::FailsOnStall | Fault::TimesEachRead, _) | (Fault::ReadsOn, None) => FOR_EVER,
             _ => request.timeout / 2,
         };
+        let mut ended = false;
         let reading = async {
             let mut read = buffer.len();
             while read < wanted {
@@ -178,6 +190,7 @@ impl HttpOverTcp {
                     return Err((FailureKind::Broken, "cut off".into()));
                 }
                 if more == 0 {
+                    ended = true;
                     break;
                 }
                 read += more;
@@ -186,11 +199,15 @@ impl HttpOverTcp {
             Ok(())
         };
         tokio::time::timeout(time, reading).await.unwrap_or(Ok(()))?;
+        let whole = match length {
+            Some(length) => length <= limit && buffer.len() >= length,
+            None => ended && buffer.len() <= limit,
+        };
         buffer.truncate(limit.min(length.unwrap_or(limit)));
         let retry_after = head.value("retry-after").and_then(|text| self.retry_after(text));
         let excerpt = Bytes::from(buffer);
         let reply = Reply::Answered { status: head.status, retry_after, excerpt };
-        Ok((head, reply))
+        Ok((head, reply, whole))
     }
 
     /// Whom to connect to, and what to say.

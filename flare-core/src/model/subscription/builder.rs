@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::batch::BatchOptions;
 use super::content::ContentOptions;
 use super::data::{Data, DataValue};
 use super::delivery::DeliveryOptions;
@@ -196,6 +197,13 @@ impl SubscriptionBuilder {
         self
     }
 
+    /// Tells of many documents in one request. URL, method and headers have to be the same for all actions
+    /// then, and without placeholders; and it needs the envelope.
+    pub fn batch(mut self, batch: BatchOptions) -> Self {
+        self.delivery.batch = Some(batch);
+        self
+    }
+
     /// Whether the document is sent, not just that it changed; true unless set.
     pub fn document(mut self, document: bool) -> Self {
         self.content.document = document;
@@ -255,11 +263,19 @@ impl SubscriptionBuilder {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
-        let endpoint = self.endpoint.finish().map_err(|invalid| invalid.within("endpoint"))?;
+        let endpoint =
+            self.endpoint.finish(self.mode).map_err(|invalid| invalid.within("endpoint"))?;
         self.delivery.check().map_err(|invalid| invalid.within("delivery"))?;
         self.content.check().map_err(|invalid| invalid.within("content"))?;
         if self.data.is_some() && !self.content.envelope {
             return Err(Invalid::new("data", "needs the envelope, but content.envelope is false"));
+        }
+        if self.delivery.batch.is_some() {
+            if !self.content.envelope {
+                let reason = "needs the envelope, but content.envelope is false";
+                return Err(Invalid::new("delivery.batch", reason));
+            }
+            endpoint.check_same_for_all().map_err(|invalid| invalid.within("endpoint"))?;
         }
         Ok(SubscriptionSpec {
             endpoint,

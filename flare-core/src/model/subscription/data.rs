@@ -113,6 +113,19 @@ impl Data {
         Ok(out)
     }
 
+    /// No fewer bytes than it has in an envelope of a document whose URL has `url` bytes: a character
+    /// takes six at most, and a value is a part of the URL or a revision.
+    pub(crate) fn most_bytes(&self, url: usize) -> usize {
+        const ESCAPED: usize = 6;
+        const REVISION: usize = 40;
+        let placeholders: usize =
+            self.templates().map(|(_, template)| template.names().count()).sum();
+        let given: usize =
+            self.entries.iter().map(|(name, value)| name.len() + value.len() + ESCAPED).sum();
+        let values: usize = self.entries.iter().map(|(_, value)| value.count() * ESCAPED).sum();
+        given * ESCAPED + values + placeholders * (url * ESCAPED + REVISION)
+    }
+
     /// Every template with its path within `data`.
     pub(crate) fn templates(&self) -> impl Iterator<Item = (String, &Template)> {
         self.entries.iter().flat_map(|(name, value)| {
@@ -161,6 +174,13 @@ impl DataValue {
                 .map_err(|invalid| invalid.within(&format!("[{i}]")))
         });
         scalars.collect::<Result<_, _>>().map(Self::List)
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Self::Scalar(_) => 1,
+            Self::List(scalars) => scalars.len(),
+        }
     }
 
     fn len(&self) -> usize {

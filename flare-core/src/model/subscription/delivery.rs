@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::batch::BatchOptions;
 use super::rate::Rate;
 use super::retry::RetryPolicy;
 use super::status_codes::StatusCodes;
@@ -36,6 +37,7 @@ pub struct DeliveryOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) lanes: u32,
     pub(crate) min_interval: Option<Duration>,
+    pub(crate) batch: Option<BatchOptions>,
 }
 
 impl Default for DeliveryOptions {
@@ -50,6 +52,7 @@ impl Default for DeliveryOptions {
             timeout: None,
             lanes: 1,
             min_interval: None,
+            batch: None,
         }
     }
 }
@@ -103,6 +106,11 @@ impl DeliveryOptions {
         self.min_interval
     }
 
+    /// How many notifications go in one request; `None`: each has its own.
+    pub fn batch(&self) -> Option<BatchOptions> {
+        self.batch
+    }
+
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if self.success.is_empty() {
             return Err(Invalid::new("success", "must have at least one status code"));
@@ -122,6 +130,9 @@ impl DeliveryOptions {
         }
         if let Some(interval) = self.min_interval {
             checked_interval(interval).map_err(|invalid| invalid.within("minInterval"))?;
+        }
+        if let Some(batch) = self.batch {
+            batch.check().map_err(|invalid| invalid.within("batch"))?;
         }
         in_range(self.lanes, &LANES).map_err(|invalid| invalid.within("lanes"))?;
         match self.concurrency {

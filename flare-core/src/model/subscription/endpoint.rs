@@ -5,14 +5,13 @@ use std::fmt;
 
 use super::headers::{Headers, MASK};
 use super::method::Method;
+use super::mode::Mode;
 use super::url::UrlTemplate;
 use crate::model::{Action, Invalid};
 
 /// Where notifications go: one request for every action, or one of its own for some.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientEndpoint {
-    /// The URL given; where none was, the one of create, which then nobody falls back on.
-    fallback: UrlTemplate,
     draft: EndpointDraft,
 }
 
@@ -37,8 +36,8 @@ pub struct EndpointOverride {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestTemplate<'a> {
-    /// Where to.
-    pub url: &'a UrlTemplate,
+    /// Where to; nowhere, for a client that only pulls.
+    pub url: Option<&'a UrlTemplate>,
     /// How.
     pub method: Method,
     /// With which headers, besides Flare's own.
@@ -73,12 +72,17 @@ impl ClientEndpoint {
         self.draft.actions.get(action)
     }
 
+    /// Whether there is somewhere to send every action to.
+    pub fn is_reachable(&self) -> bool {
+        Action::ALL.into_iter().all(|action| self.request_for(action).url.is_some())
+    }
+
     /// The request of `action`: its own settings, then the endpoint's. Headers of its own replace
     /// the endpoint's, they are not added to them.
     pub fn request_for(&self, action: Action) -> RequestTemplate<'_> {
         let own = self.action(action);
         RequestTemplate {
-            url: own.and_then(EndpointOverride::url).unwrap_or(&self.fallback),
+            url: own.and_then(EndpointOverride::url).or(self.url()),
             method: own.and_then(EndpointOverride::method).unwrap_or(self.draft.method),
             headers: own.and_then(EndpointOverride::headers).unwrap_or(&self.draft.headers),
         }
@@ -115,6 +119,56 @@ impl ClientEndpoint {
     }
 }
 
+impl ClientEndpoint {
+    /// Refuses what would differ from notification to notification: a request that tells of many has one
+    /// URL, one method and one set of headers.
+    pub(crate) fn check_same_for_all(&self) -> Result<(), Invalid> {
+        let first = self.request_for(Action::Create);
+        for action in Action::ALL {
+            if let Some(part) = first.difference(&self.request_for(action)) {
+                // One of the two has it of its own, or they would agree.
+                let whose = if self.gives(action, part) { action } else { Action::Create };
+                let reason = "must be the same for all actions with delivery.batch";
+                return Err(Invalid::new(format!("actions.{whose}.{part}"), reason));
+            }
+        }
+        let url = first.url.and_then(|url| url.template().names().next());
+        let url = url.map(|name| ("url", String::new(), name));
+        let headers = first.headers.iter().find_map(|(header, values)| {
+            let name = values.iter().find_map(|value| value.names().next())?;
+            Some(("headers", format!(".{header}"), name))
+        });
+        let Some((part, place, name)) = url.or(headers) else { return Ok(()) };
+        let whose = if self.gives(Action::Create, part) { "actions.create." } else { "" };
+        let reason = format!(
+            "has {{{name}}}, which differs between the documents of one request; delivery.batch needs \
+             it without placeholders"
+        );
+        Err(Invalid::new(format!("{whose}{part}{place}"), reason))
+    }
+
+    /// Whether an action has a part of its request of its own.
+    fn gives(&self, action: Action, part: &str) -> bool {
+        self.action(action).is_some_and(|own| match part {
+            "url" => own.url.is_some(),
+            "method" => own.method.is_some(),
+            _ => own.headers.is_some(),
+        })
+    }
+}
+
+impl RequestTemplate<'_> {
+    /// The first part in which another request differs.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
+        let parts = [
+            ("url", self.url == other.url),
+            ("method", self.method == other.method),
+            ("headers", self.headers == other.headers),
+        ];
+        parts.into_iter().find(|(_, same)| !same).map(|(part, _)| part)
+    }
+}
+
 impl fmt::Debug for ClientEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.draft.fmt(f)
@@ -126,23 +180,15 @@ impl EndpointDraft {
         self.actions.place(action).get_or_insert_default()
     }
 
-    /// The endpoint, if every action has a URL.
-    pub(crate) fn finish(self) -> Result<ClientEndpoint, Invalid> {
-        let own = |action| self.actions.get(action).and_then(EndpointOverride::url);
-        let fallback = match &self.url {
-            Some(url) => Some(url),
-            None if Action::ALL.into_iter().all(|action| own(action).is_some()) => {
-                own(Action::Create)
-            }
-            None => None,
-        };
-        match fallback.cloned() {
-            Some(fallback) => Ok(ClientEndpoint { fallback, draft: self }),
-            None => {
-                let reason = "is required unless create, update and delete all have their own";
-                Err(Invalid::new("url", reason))
-            }
+    /// The endpoint, if every action has a URL; a client that only pulls needs none.
+    pub(crate) fn finish(self, mode: Mode) -> Result<ClientEndpoint, Invalid> {
+        let endpoint = ClientEndpoint { draft: self };
+        if endpoint.is_reachable() || mode == Mode::Passive {
+            return Ok(endpoint);
         }
+        let reason = "is required unless create, update and delete all have their own, or the mode is \
+                      passive";
+        Err(Invalid::new("url", reason))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Takes what a client wishes; gives it checked, to store, show and act on. In the order of reading:
 //! the whole, how it comes in, its parts. No I/O; knows no resource, and nothing of REST's JSON.
 
+mod batch;
 mod builder;
 mod content;
 mod data;
@@ -22,6 +23,7 @@ mod status_codes;
 mod stored;
 mod url;
 
+pub use batch::{BATCH_BYTES, BatchOptions, MAX_BATCH, MAX_BATCH_WAIT};
 pub use builder::SubscriptionBuilder;
 pub use content::ContentOptions;
 pub use data::{Data, DataNumber, DataScalar, DataValue, MAX_DATA_BYTES, MAX_DATA_ENTRIES};

@@ -99,6 +99,8 @@ impl SubscriptionSpec {
     /// it with the record.
     pub fn needs(&self) -> u32 {
         match self.mode {
+            // A client that expects many in a request would take a single one for an empty request.
+            _ if self.delivery.batch.is_some() => 3,
             Mode::Active => 1,
             Mode::Passive => 2,
         }
@@ -146,9 +148,14 @@ impl SubscriptionSpec {
         Ok(())
     }
 
-    /// Refuses a [mask](super::MASK) in the place of a credential: what stands for a value is none.
+    /// Refuses a [mask](super::MASK) in the place of a credential: what stands for a value is none. And
+    /// what masks hid that a request of many cannot have: headers that differ between actions.
     pub fn check_masks(&self) -> Result<(), Invalid> {
-        self.endpoint.check_masks()
+        self.endpoint.check_masks()?;
+        match self.delivery.batch {
+            Some(_) => self.endpoint.check_same_for_all().map_err(|e| e.within("endpoint")),
+            None => Ok(()),
+        }
     }
 
     /// Every template with the full path of its field.

@@ -16,7 +16,8 @@ use super::content::{ContentHold, LaneContent, Reserved};
 use super::handed::Handover;
 use super::loader::{Busy, Load, load, size};
 use super::machine::{
-    AttemptReport, Command, Figures, HandedRow, LaneEvent, LaneNews, Loaded, Machine, Moment, Sent,
+    AttemptReport, Command, DeadLetterIds, Figures, HandedRow, LaneEvent, LaneNews, Loaded,
+    Machine, Moment, Sent,
 };
 use super::place::{ClientPlaces, HeldPlaces, Places};
 use super::recall::{FormerLanes, recall};
@@ -63,9 +64,9 @@ struct LaneRunner {
     known_at: u64,
     /// Says that something counted is not stored, while that is so.
     unsaved: Option<Unsaved>,
-    /// Requests under way, and by which numbers the machine knows them.
+    /// Requests under way; by which numbers the machine knows them, and of how many documents they tell.
     sending: JoinSet<DeliveryOutcome>,
-    numbers: HashMap<Id, u64>,
+    numbers: HashMap<Id, (u64, usize)>,
     held: Option<HeldPlaces>,
     asking: Option<BoxFuture<'static, Option<HeldPlaces>>>,
     loading: Option<BoxFuture<'static, Result<Load>>>,
@@ -187,13 +188,14 @@ impl LaneRunner {
             Command::KeepPlaces => self.held.iter_mut().for_each(HeldPlaces::keep),
             Command::StopAsking => self.asking = None,
             Command::StopSuspending => self.suspending = None,
-            Command::Send { number, subscription, document, telling, hold } => {
+            Command::Send { number, subscription, told } => {
                 let Some(place) = self.held.as_mut().and_then(HeldPlaces::next) else {
                     debug_assert!(false, "a request without a place");
                     return None;
                 };
-                let request = send(&self.lane, &subscription, &document, telling, place, hold);
-                self.numbers.insert(self.sending.spawn(request).id(), number);
+                let count = told.len();
+                let request = send(&self.lane, &subscription, told, place);
+                self.numbers.insert(self.sending.spawn(request).id(), (number, count));
             }
             Command::Report(report) => tell(&report),
             Command::Hold(until) => self.lane.hold.until(until),
@@ -294,10 +296,12 @@ impl LaneRunner {
             let message = format!("the transport panicked: {error}");
             (error.id(), DeliveryOutcome::failed(FailureKind::Broken, message, true))
         });
-        let number = self.numbers.remove(&id)?;
+        let (number, count) = self.numbers.remove(&id)?;
         let context = &self.lane.context;
-        let dead_letter = context.ids.next(context.now()).into();
-        Some(Sent { number, outcome, random: self.random.f64(), dead_letter })
+        let letter = || context.ids.next(context.now()).into();
+        let others = (1..count).map(|_| letter()).collect();
+        let dead_letters = DeadLetterIds { first: letter(), others };
+        Some(Sent { number, outcome, random: self.random.f64(), dead_letters })
     }
 
     fn stored(&mut self, flushed: Flushed) -> LaneEvent<ContentHold> {
@@ -361,5 +365,9 @@ fn say(news: &LaneNews) {
         ),
         LaneNews::Back => info!("the client is back"),
         LaneNews::Fenced => warn!("a later owner works this lane"),
+        LaneNews::UnknownIds(count) => {
+            debug!(count, "the client named notifications that it was not told of");
+            meter::named_unknown(*count);
+        }
     }
 }

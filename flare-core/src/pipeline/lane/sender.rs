@@ -1,4 +1,4 @@
-//! Takes a document and what its client is to be told; gives the one request that tells it, which
+//! Takes documents and what their client is to be told; gives the one request that tells it, which
 //! keeps its place, and counts what it holds, until it ends.
 
 use std::future::poll_fn;
@@ -7,40 +7,42 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tracing::{Instrument, info_span};
 
 use super::Lane;
 use super::content::ContentHold;
+use super::machine::ToldDocument;
 use super::place::Place;
-use crate::model::{Document, Subscription, Telling};
+use crate::model::{Document, Invalid, Subscription, Telling};
 use crate::observe;
-use crate::pipeline::compose::compose;
-use crate::port::{DeliveryOutcome, FailureKind};
+use crate::pipeline::compose::{compose, compose_batch, envelop};
+use crate::port::{DeliveryOutcome, DeliveryRequest, FailureKind};
 
 /// A request that waits this long for its answer, beside the time it is young, has a slow client.
 const LONG: Duration = Duration::from_millis(500);
 
-/// Makes one attempt, under these settings.
+/// Makes one attempt, under these settings. Of several documents only for a client that wants that.
 pub(super) fn send(
     lane: &Lane,
     subscription: &Subscription,
-    document: &Document,
-    telling: Telling,
+    mut told: Vec<ToldDocument<ContentHold>>,
     place: Place,
-    mut content: ContentHold,
 ) -> impl Future<Output = DeliveryOutcome> + Send + use<> {
     let context = Arc::clone(&lane.context);
-    let request =
-        compose(&context.settings, &lane.resource, subscription, document, telling, context.now());
-    // From here on the request's body is held, and the document no longer.
-    content.resize(request.as_ref().map_or(0, |request| request.body.len()));
-    let span = info_span!(
-        observe::ATTEMPT,
-        document = %document.key.url,
-        version = %document.version,
-        action = telling.action.as_str(),
-        traceparent = document.trace.as_ref().map(tracing::field::display),
-    );
+    let request = request(lane, subscription, &mut told);
+    let span = told.first().map(|first| {
+        info_span!(
+            observe::ATTEMPT,
+            document = %first.document.key.url,
+            version = %first.document.version,
+            action = first.telling.action.as_str(),
+            notifications = told.len(),
+            traceparent = first.document.trace.as_ref().map(tracing::field::display),
+        )
+    });
+    // From here on the request's body is held, and the documents no longer.
+    let content: Vec<ContentHold> = told.into_iter().map(|it| it.hold).collect();
     let (trust, slot) = (lane.term.trust.clone(), lane.slot);
     let attempt = async move {
         match request {
@@ -58,7 +60,30 @@ pub(super) fn send(
             }
         }
     };
-    attempt.instrument(span)
+    attempt.instrument(span.unwrap_or_else(tracing::Span::none))
+}
+
+/// The request, whose parts are counted as what they are in it.
+fn request(
+    lane: &Lane,
+    subscription: &Subscription,
+    told: &mut [ToldDocument<ContentHold>],
+) -> Result<DeliveryRequest, Invalid> {
+    let (settings, resource, now) = (&lane.context.settings, &lane.resource, lane.context.now());
+    if let ([one], None) = (&mut *told, subscription.spec.delivery().batch()) {
+        let request = compose(settings, resource, subscription, &one.document, one.telling, now);
+        one.hold.resize(request.as_ref().map_or(0, |request| request.body.len()));
+        return request;
+    }
+    let mut envelopes: Vec<Bytes> = Vec::with_capacity(told.len());
+    for it in &mut *told {
+        let envelope = envelop(resource, subscription, &it.document, it.telling);
+        it.hold.resize(envelope.as_ref().map_or(0, Bytes::len));
+        envelopes.push(envelope?);
+    }
+    let told: Vec<(&Document, Telling)> =
+        told.iter().map(|it| (&it.document, it.telling)).collect();
+    compose_batch(settings, subscription, &told, &envelopes, now)
 }
 
 /// Goes on with a request only while that may be: looking up a name and connecting take time, and what

@@ -14,7 +14,12 @@ fn delivering_at(path: &[&str], value: Value) -> String {
 fn bounds_are_as_described() {
     let described = serde_json::to_value(crate::openapi()).unwrap();
     let mut tried = 0;
-    for (schema, path) in [("Delivery", None), ("Retry", Some("retry")), ("Rate", Some("rate"))] {
+    for (schema, path) in [
+        ("Delivery", None),
+        ("Retry", Some("retry")),
+        ("Rate", Some("rate")),
+        ("Batch", Some("batch")),
+    ] {
         let fields = &described["components"]["schemas"][schema]["properties"];
         for (name, field) in fields.as_object().unwrap() {
             let Some(low) = field["minimum"].as_i64() else { continue };
@@ -34,5 +39,5 @@ fn bounds_are_as_described() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 9);
+    assert_eq!(tried, 10);
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use flare_core::model::subscription::{
-    BackoffFunction, Method, Mode, Rate, RetryPolicy, Signing, SigningChange,
+    BackoffFunction, BatchOptions, Method, Mode, Rate, RetryPolicy, Signing, SigningChange,
 };
 use flare_core::model::{Action, SubscriptionInput, SubscriptionSpec, SubscriptionStatus};
 
-use super::{OTHER_SECRET, SECRET, at, delivering, read, refusal, with};
+use super::{OTHER_SECRET, SECRET, at, delivering, read, refusal, shown, with};
 use crate::subscription_from_json;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ fn endpoint_url_is_absolute_http_or_https() {
         "http://my_service.local./x",
     ] {
         let spec = at(&format!(r#""url":"{url}""#)).unwrap();
-        assert_eq!(spec.request_for(Action::Create).url.as_str(), url);
+        assert_eq!(spec.request_for(Action::Create).url.unwrap().as_str(), url);
     }
     for url in ["/hook", "ftp://h/", "http:/h", "mailto:a@b", "h/x", "", "http://", "http:///x"] {
         let refused = at(&format!(r#""url":"{url}""#)).unwrap_err();
@@ -43,7 +43,7 @@ fn endpoint_url_is_required_unless_every_action_has_its_own() {
     let spec = own(&["create", "update", "delete"]).unwrap();
     assert!(spec.endpoint().url().is_none());
     for action in Action::ALL {
-        assert_eq!(spec.request_for(action).url.as_str(), format!("http://h/{action}"));
+        assert_eq!(spec.request_for(action).url.unwrap().as_str(), format!("http://h/{action}"));
     }
     for some in [&["create", "update"][..], &["delete"], &[]] {
         assert!(refusal(own(some)).starts_with("endpoint.url: is required unless"));
@@ -205,6 +205,25 @@ fn delivery_min_interval_is_none_unless_set() {
     assert_eq!(delivering("").unwrap().delivery().min_interval(), None);
     let spec = delivering(r#""minInterval":"24h""#).unwrap();
     assert_eq!(spec.delivery().min_interval(), Some(24 * 60 * MINUTE));
+}
+
+#[test]
+fn delivery_batch_is_none_unless_set() {
+    let batching = |batch: &str| {
+        read(&format!(r#"{{"endpoint":{{"url":"http://h/hook"}},"delivery":{{"batch":{batch}}}}}"#))
+    };
+    assert_eq!(delivering("").unwrap().delivery().batch(), None);
+    let least = batching(r#"{"max":2}"#).unwrap();
+    assert_eq!(least.delivery().batch(), Some(BatchOptions::of(2)));
+    assert!(shown(&least).contains(r#""batch":{"max":2,"bytes":"1MiB"}"#), "{}", shown(&least));
+    for bytes in ["65536", r#""64KiB""#] {
+        let full = batching(&format!(r#"{{"max":1000,"wait":"5s","bytes":{bytes}}}"#)).unwrap();
+        let expected = BatchOptions::of(1_000).wait(MINUTE / 12).limit_bytes(65_536);
+        assert_eq!(full.delivery().batch(), Some(expected));
+        let text = r#""batch":{"max":1000,"wait":"5s","bytes":"64KiB"}"#;
+        assert!(shown(&full).contains(text), "{}", shown(&full));
+        assert_eq!(read(&shown(&full)).unwrap(), full);
+    }
 }
 
 #[test]

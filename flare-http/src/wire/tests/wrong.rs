@@ -196,10 +196,55 @@ fn wrong_deliveries() {
         (r#""minInterval":"0s""#, "minInterval", "longer than zero"),
         (r#""minInterval":"25h""#, "minInterval", "at most \"24h\""),
         (r#""minInterval":5"#, "minInterval", "a duration string"),
+        (r#""batch":{}"#, "batch.max", "is required"),
+        (r#""batch":{"max":1}"#, "batch.max", "from 2 to 1000"),
+        (r#""batch":{"max":1001}"#, "batch.max", "from 2 to 1000"),
+        (r#""batch":{"max":2,"wait":1}"#, "batch.wait", "a duration string"),
+        (r#""batch":{"max":2,"bytes":1.5}"#, "batch.bytes", "a number of bytes"),
+        (r#""batch":{"max":2,"bytes":true}"#, "batch.bytes", "a number of bytes"),
+        (r#""batch":{"max":2,"size":1}"#, "batch.size", "is unknown"),
+        (r#""batch":10"#, "batch", "must be an object"),
         (r#""retries":1"#, "retries", "is unknown"),
     ] {
         refused(json, delivering(json), &format!("delivery.{field}"), reason);
     }
+}
+
+#[test]
+fn wrong_batches() {
+    for (endpoint, rest, field, reason) in [
+        (
+            "",
+            r#""delivery":{"batch":{"max":2,"wait":"6s"}}"#,
+            "delivery.batch.wait",
+            "at most \"5s\"",
+        ),
+        (
+            "",
+            r#""delivery":{"batch":{"max":2,"wait":"0s"}}"#,
+            "delivery.batch.wait",
+            "longer than zero",
+        ),
+        (
+            "",
+            r#""delivery":{"batch":{"max":2,"bytes":9}}"#,
+            "delivery.batch.bytes",
+            "from \"1KiB\"",
+        ),
+        ("/{id}", r#""delivery":{"batch":{"max":2}}"#, "endpoint.url", "has {id}"),
+        (
+            "",
+            r#""delivery":{"batch":{"max":2}},"content":{"envelope":false}"#,
+            "delivery.batch",
+            "needs the envelope",
+        ),
+    ] {
+        let json = format!(r#"{{"endpoint":{{"url":"http://h{endpoint}"}},{rest}}}"#);
+        refused(&json, read(&json), field, reason);
+    }
+    let json = r#"{"endpoint":{"url":"http://h/","actions":{"delete":{"method":"DELETE"}}},
+        "delivery":{"batch":{"max":2}}}"#;
+    refused(json, read(json), "endpoint.actions.delete.method", "the same for all actions");
 }
 
 #[test]

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::subscription::batch::BatchOptions;
 use crate::model::subscription::builder::SubscriptionBuilder;
 use crate::model::subscription::content::ContentOptions;
 use crate::model::subscription::delivery::DeliveryOptions;
 use crate::model::subscription::rate::Rate;
 use crate::model::subscription::retry::{BackoffFunction, RetryPolicy};
-use crate::model::{Invalid, duration};
+use crate::model::{Invalid, duration, size};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -28,6 +29,8 @@ pub(super) struct StoredDelivery {
     lanes: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     min_interval: Option<StoredSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<StoredBatch>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,6 +49,15 @@ struct StoredRetry {
 struct StoredRate {
     limit: u32,
     period: StoredSpan,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredBatch {
+    max: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<StoredSpan>,
+    #[serde(with = "size")]
+    bytes: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,6 +107,7 @@ impl From<&DeliveryOptions> for StoredDelivery {
             timeout: delivery.timeout.map(StoredSpan),
             lanes: delivery.lanes,
             min_interval: delivery.min_interval.map(StoredSpan),
+            batch: delivery.batch.map(StoredBatch::from),
         }
     }
 }
@@ -102,6 +115,22 @@ impl From<&DeliveryOptions> for StoredDelivery {
 impl From<Rate> for StoredRate {
     fn from(rate: Rate) -> Self {
         Self { limit: rate.limit(), period: StoredSpan(rate.period()) }
+    }
+}
+
+impl From<BatchOptions> for StoredBatch {
+    fn from(batch: BatchOptions) -> Self {
+        Self { max: batch.max(), wait: batch.waits().map(StoredSpan), bytes: batch.bytes() }
+    }
+}
+
+impl From<StoredBatch> for BatchOptions {
+    fn from(stored: StoredBatch) -> Self {
+        let batch = Self::of(stored.max).limit_bytes(stored.bytes);
+        match stored.wait {
+            Some(StoredSpan(wait)) => batch.wait(wait),
+            None => batch,
+        }
     }
 }
 
@@ -130,6 +159,7 @@ impl StoredDelivery {
         to.delivery.ttl = self.ttl.map(|StoredSpan(ttl)| ttl);
         to.delivery.concurrency = self.concurrency;
         to.delivery.timeout = self.timeout.map(|StoredSpan(timeout)| timeout);
+        to.delivery.batch = self.batch.map(BatchOptions::from);
         to.delivery.min_interval = self.min_interval.map(|StoredSpan(interval)| interval);
         Ok(to)
     }

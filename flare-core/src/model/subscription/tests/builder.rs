@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::SECRET;
-use crate::model::subscription::DataNumber;
+use crate::model::subscription::{BatchOptions, DataNumber, Method, Mode};
 use crate::model::{Action, Invalid, SubscriptionInput, SubscriptionSpec};
 
 #[track_caller]
@@ -44,6 +44,76 @@ fn what_is_wrong_is_refused_by_its_path() {
     ] {
         refused(field, builder.build(), field, reason);
     }
+}
+
+#[test]
+fn only_a_client_that_pulls_may_do_without_a_url() {
+    let passive = || SubscriptionSpec::builder().mode(Mode::Passive);
+    let spec = passive().build().unwrap();
+    assert!(!spec.endpoint().is_reachable() && spec.urls().is_empty());
+    let text = serde_json::to_string(&spec.stored()).unwrap();
+    assert_eq!(SubscriptionSpec::from_stored(&text).unwrap(), spec);
+    refused("active", passive().mode(Mode::Active).build(), "endpoint.url", "is required");
+    let some = passive().action_url(Action::Delete, "http://h/").build().unwrap();
+    assert!(!some.endpoint().is_reachable(), "of creates nobody could be told");
+    assert!(passive().url("http://h/").build().unwrap().endpoint().is_reachable());
+}
+
+#[test]
+fn a_request_of_many_is_the_same_for_all_of_them() {
+    let batch = || SubscriptionSpec::post("http://h/hook").batch(BatchOptions::of(10));
+    let at = |url| SubscriptionSpec::post(url).batch(BatchOptions::of(10));
+    let with = |batch| SubscriptionSpec::post("http://h/hook").batch(batch);
+    for (builder, field, reason) in [
+        (with(BatchOptions::of(1)), "delivery.batch.max", "from 2 to 1000"),
+        (with(BatchOptions::of(1_001)), "delivery.batch.max", "from 2 to 1000"),
+        (
+            with(BatchOptions::of(2).wait(Duration::from_millis(5_001))),
+            "delivery.batch.wait",
+            "at most \"5s\"",
+        ),
+        (with(BatchOptions::of(2).wait(Duration::ZERO)), "delivery.batch.wait", "longer than zero"),
+        (with(BatchOptions::of(2).limit_bytes(1)), "delivery.batch.bytes", "from \"1KiB\""),
+        (batch().envelope(false), "delivery.batch", "needs the envelope"),
+        (at("http://h/{id}"), "endpoint.url", "has {id}"),
+        (at("http://h/?r={revision}"), "endpoint.url", "has {revision}"),
+        (batch().header("X-A", "1").header("X-B", "a{id}"), "endpoint.headers.X-B", "has {id}"),
+        (
+            batch().action_method(Action::Delete, Method::Delete),
+            "endpoint.actions.delete.method",
+            "the same for all actions",
+        ),
+        (
+            batch().action_url(Action::Create, "http://h/new"),
+            "endpoint.actions.create.url",
+            "the same for all actions",
+        ),
+        (
+            batch().header("A", "1").action_without_headers(Action::Update),
+            "endpoint.actions.update.headers",
+            "the same for all actions",
+        ),
+    ] {
+        refused(field, builder.build(), field, reason);
+    }
+    let same = batch().action_method(Action::Delete, Method::Post);
+    let spec = same.action_url(Action::Update, "http://h/hook").build().unwrap();
+    assert_eq!(spec.needs(), 3, "an older version would tell of one at a time");
+}
+
+#[test]
+fn what_masks_hid_is_the_same_for_all_of_them_too() {
+    let old = SubscriptionSpec::post("http://h/")
+        .header("Authorization", "one")
+        .action_header(Action::Delete, "Authorization", "other")
+        .build()
+        .unwrap();
+    let masked = SubscriptionSpec::post("http://h/")
+        .header("Authorization", "********")
+        .action_header(Action::Delete, "Authorization", "********")
+        .batch(BatchOptions::of(2));
+    let next = SubscriptionInput::try_from(masked).unwrap().replace(&old);
+    assert_eq!(next.check_masks().unwrap_err().field(), "endpoint.actions.delete.headers");
 }
 
 #[test]
@@ -102,7 +172,7 @@ proptest! {
     #[test]
     fn any_url_is_taken_or_refused(url in "https?://[a-z0-9.:@\\[\\]%{}]{0,12}[/?#][ -~]{0,12}") {
         if let Ok(spec) = SubscriptionSpec::post(&url).build() {
-            let rendered = spec.request_for(Action::Create).url.render(|_| Some("/?#@")).unwrap();
+            let rendered = spec.request_for(Action::Create).url.unwrap().render(|_| Some("/?#@")).unwrap();
             let uri = fluent_uri::Uri::parse(rendered.as_str()).unwrap();
             let authority = uri.authority().unwrap();
             prop_assert!(!authority.has_userinfo() && !uri.has_fragment());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{OTHER_SECRET, SECRET};
-use crate::model::subscription::{Method, Mode, RetryPolicy};
+use crate::model::subscription::{BatchOptions, Method, Mode, RetryPolicy};
 use crate::model::{Action, SubscriptionInput, SubscriptionSpec};
 
 fn store(spec: &SubscriptionSpec) -> String {
@@ -82,8 +82,24 @@ fn full() -> SubscriptionSpec {
         .unwrap()
 }
 
+/// Many notifications in a request.
+const BATCHED: &str = concat!(
+    r#"{"endpoint":{"url":"http://h/hook","method":"POST","headers":{}},"#,
+    r#""delivery":{"success":[200,201,202,204],"discard":[],"retry":{"numRetries":83,"#,
+    r#""numNoDelayRetries":0,"minDelayTarget":5,"numMinDelayRetries":2,"maxDelayTarget":3600,"#,
+    r#""numMaxDelayRetries":69,"backoffFunction":"exponential"},"lanes":1,"#,
+    r#""batch":{"max":100,"wait":"250ms","bytes":"64KiB"}},"#,
+    r#""content":{"document":true,"envelope":true},"mode":"active","backfill":false}"#,
+);
+
+fn batched() -> SubscriptionSpec {
+    let batch = BatchOptions::of(100).wait(Duration::from_millis(250)).limit_bytes(64 << 10);
+    SubscriptionSpec::post("http://h/hook").batch(batch).build().unwrap()
+}
+
 #[test]
 fn is_written_as_ever() {
+    assert_eq!(store(&batched()), BATCHED);
     assert_eq!(store(&SubscriptionSpec::post("http://h/{id}").build().unwrap()), PLAIN);
     assert_eq!(store(&full()), FULL);
 }
@@ -92,6 +108,7 @@ fn is_written_as_ever() {
 fn what_was_ever_written_is_read() {
     assert_eq!(load(PLAIN), SubscriptionSpec::post("http://h/{id}").build().unwrap());
     assert_eq!(load(FULL), full());
+    assert_eq!(load(BATCHED), batched());
 }
 
 /// One URL for each action, and none besides.
@@ -122,14 +139,14 @@ const NEWER: &str = concat!(
     r#""numNoDelayRetries":0,"minDelayTarget":20,"numMinDelayRetries":0,"maxDelayTarget":20,"#,
     r#""numMaxDelayRetries":0,"backoffFunction":"linear","jitter":12345678901234567890123},"#,
     r#""rate":{"limit":1,"period":"1s","burst":"\u0041"},"lanes":1,"minInterval":"5s","#,
-    r#""batch":{"max":10}},"content":{"document":true,"envelope":true,"format":"xml"},"#,
+    r#""merge":{"max":10}},"content":{"document":true,"envelope":true,"format":"xml"},"#,
     r#""signing":{"secrets":["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],"keys":["whsk_x"]},"#,
     r#""mode":"active","backfill":false,"auth":{"bearer":"t0ken"},"note":null}"#,
 );
 
 #[test]
 fn whatever_is_read_is_written_again_as_it_was() {
-    for text in [PLAIN, FULL, OF_ACTIONS, EXACT, NEWER] {
+    for text in [PLAIN, FULL, BATCHED, OF_ACTIONS, EXACT, NEWER] {
         let spec = load(text);
         assert_eq!(store(&spec), text);
         assert_eq!(load(&store(&spec)), spec);
@@ -167,7 +184,7 @@ fn what_a_newer_version_put_there_outlives_a_replacement() {
     for kept in [
         r#""proxy":{"deep":[1,{"a":null}]}"#,
         r#""jitter":12345678901234567890123"#,
-        r#""batch":{"max":10}"#,
+        r#""merge":{"max":10}"#,
         r#""format":"xml""#,
         r#""keys":["whsk_x"]"#,
         r#""auth":{"bearer":"t0ken"},"note":null"#,

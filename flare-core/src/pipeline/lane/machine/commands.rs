@@ -36,9 +36,8 @@ pub(in crate::pipeline::lane) enum Command<H> {
         /// What its end is told by.
         number: u64,
         subscription: Arc<Subscription>,
-        document: Document,
-        telling: Telling,
-        hold: H,
+        /// What it tells: of one document, or of several where the client wants that.
+        told: Vec<ToldDocument<H>>,
     },
     /// Tell whoever counts and watches what came of one.
     Report(Box<AttemptReport>),
@@ -61,6 +60,15 @@ pub(in crate::pipeline::lane) enum Command<H> {
     Say(LaneNews),
 }
 
+/// A document, and what its client is told of it.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) struct ToldDocument<H> {
+    pub(in crate::pipeline::lane) document: Document,
+    pub(in crate::pipeline::lane) telling: Telling,
+    /// Counts it until the request has ended.
+    pub(in crate::pipeline::lane) hold: H,
+}
+
 /// What came of a request.
 #[derive(Debug)]
 pub(in crate::pipeline::lane) struct AttemptReport {
@@ -81,4 +89,6 @@ pub(in crate::pipeline::lane) enum LaneNews {
     Back,
     /// A later owner works this lane.
     Fenced,
+    /// The client named so many notifications that it was not told of.
+    UnknownIds(usize),
 }

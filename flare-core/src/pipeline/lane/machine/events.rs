@@ -83,6 +83,21 @@ pub(in crate::pipeline::lane) struct Sent {
     pub(in crate::pipeline::lane) outcome: DeliveryOutcome,
     /// From 0 up to 1, for the next attempt's jitter.
     pub(in crate::pipeline::lane) random: f64,
-    /// What a dead letter of it would be known by.
-    pub(in crate::pipeline::lane) dead_letter: DeadLetterId,
+    /// What dead letters of what it told would be known by.
+    pub(in crate::pipeline::lane) dead_letters: DeadLetterIds,
+}
+
+/// Ids for dead letters, of which there is one at least.
+#[derive(Debug)]
+pub(in crate::pipeline::lane) struct DeadLetterIds {
+    pub(in crate::pipeline::lane) first: DeadLetterId,
+    pub(in crate::pipeline::lane) others: Vec<DeadLetterId>,
+}
+
+impl DeadLetterIds {
+    /// As many as are wanted, each another one as far as they were drawn.
+    pub(super) fn iter(&self) -> impl Iterator<Item = DeadLetterId> {
+        let drawn = self.others.iter().copied();
+        std::iter::once(self.first).chain(drawn).chain(std::iter::repeat(self.first))
+    }
 }

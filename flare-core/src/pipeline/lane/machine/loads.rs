@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::{Command, HandedRow, Loaded, Machine, Moment, Ready};
 use crate::model::subscription::Mode;
-use crate::model::{DocumentUrl, Timestamp, Version};
+use crate::model::{DocumentUrl, Timestamp, Version, most_bytes};
+use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::stage::pause_after;
 
 /// How long a document that was read may wait for its turn before it is read again.
@@ -23,13 +24,30 @@ impl<H> Machine<H> {
         if self.ledger.health().is_probing() {
             return 1;
         }
-        (self.concurrency() * 4).clamp(LEAST, MOST)
+        let most = self.most_at_once();
+        (self.concurrency() * 4 * most).clamp(LEAST, MOST.max(2 * most))
     }
 
     /// What is loaded at a time: what is not sent while it is fresh would only be read again.
     fn window(&self) -> usize {
         let window = self.room().min(self.reach);
-        self.pace.as_ref().map_or(window, |pace| window.min(pace.within(FRESH)))
+        // Two requests' worth, where one tells of many: one that fills up, and what is read meanwhile.
+        let most = self.most_at_once();
+        let paced = |pace: &Pace| pace.within(FRESH).saturating_mul(most).max(self.least());
+        self.pace.as_ref().map_or(window, |pace| window.min(paced(pace)))
+    }
+
+    /// The least that a lane reads at a time, if it can.
+    fn least(&self) -> usize {
+        match self.most_at_once() {
+            1 => 1,
+            most => 2 * most,
+        }
+    }
+
+    /// Whether there is no need to read more.
+    pub(super) fn has_enough(&self) -> bool {
+        self.ready.len() * 2 > self.window() || self.unstored.len() > self.room()
     }
 
     /// When what waits is too old to be sent.
@@ -40,12 +58,18 @@ impl<H> Machine<H> {
     /// Lets go of what has waited too long: it is read again rather than sent outdated, and of it a
     /// few times what was sent in that time. All that waits is about as old.
     pub(super) fn drop_old(&mut self, now: Timestamp) {
-        if self.grows_old_at().is_some_and(|at| at <= now) {
-            let sent = self.loaded.saturating_sub(self.ready.len());
-            self.reach = (sent * 4).max(LEAST);
-            self.put_back();
-            self.shelved = true;
+        if self.grows_old_at().is_none_or(|at| at > now) {
+            return;
         }
+        if self.groups.is_gathering() {
+            // It could have been sent, and waits for more.
+            self.put_back();
+            return;
+        }
+        let sent = self.loaded.saturating_sub(self.ready.len());
+        self.reach = (sent * 4).max(LEAST).max(self.least());
+        self.put_back();
+        self.shelved = true;
     }
 
     /// Whether something that was read now could not be sent at once. When that ends there is an event:
@@ -63,8 +87,10 @@ impl<H> Machine<H> {
 
     pub(super) fn begin_load(&mut self, now: Timestamp) {
         let window = self.window();
-        let enough = self.ready.len() * 2 > window || self.unstored.len() > self.room();
-        if !self.look || self.loading || self.no_room || enough {
+        if !self.look || self.loading || self.no_room || self.has_enough() {
+            return;
+        }
+        if self.groups.looks_at().is_some_and(|at| at > now) {
             return;
         }
         if self.shelved && self.is_blocked(now) {
@@ -82,6 +108,7 @@ impl<H> Machine<H> {
     pub(super) fn no_room(&mut self, at_all: bool, moment: &Moment) {
         self.loading = false;
         self.look = true;
+        self.groups.no_room();
         if at_all {
             // Something of ours is under way; else others may have made room by then.
             self.look_by(moment.now + FRESH);
@@ -92,6 +119,7 @@ impl<H> Machine<H> {
         self.loading = false;
         self.shelved = false;
         self.load_failures += 1;
+        self.groups.unread();
         self.look_by(moment.now + moment.jittered(pause_after(self.load_failures)));
     }
 
@@ -109,6 +137,7 @@ impl<H> Machine<H> {
             return;
         }
         self.look |= load.more;
+        self.groups.loaded(load.more, self.gathers_for(), moment.now);
         for (url, wanted) in load.passed_over {
             self.pass_over(url, wanted);
         }
@@ -121,7 +150,13 @@ impl<H> Machine<H> {
         for (row, document, hold) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
-                self.ready.push_back(Ready { row, document, read_at: moment.now, hold });
+                if self.most_at_once() > 1 && self.telling(&row, &document).is_none() {
+                    // It has no part in a request that others wait for.
+                    self.settle_silently(row, document.version);
+                    continue;
+                }
+                let bytes = most_bytes(&document, &self.subscription.spec);
+                self.ready.push_back(Ready { row, document, read_at: moment.now, bytes, hold });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);
@@ -135,7 +170,9 @@ impl<H> Machine<H> {
     /// ahead of another; and what the client is told needs no more than the row and its document.
     pub(in crate::pipeline::lane) fn takes_handed(&self) -> bool {
         let spec = &self.subscription.spec;
-        let plain = spec.mode() == Mode::Active && spec.filter().is_none();
+        // What gathers for one request is read together.
+        let single = spec.delivery().batch().is_none();
+        let plain = spec.mode() == Mode::Active && spec.filter().is_none() && single;
         plain && !self.ending && !self.look && !self.loading && !self.shelved
     }
 
@@ -159,7 +196,8 @@ impl<H> Machine<H> {
             match self.busy.entry(row.key.url.clone()) {
                 Entry::Vacant(entry) => {
                     entry.insert(None);
-                    self.ready.push_back(Ready { row, document, read_at, hold });
+                    let bytes = most_bytes(&document, &self.subscription.spec);
+                    self.ready.push_back(Ready { row, document, read_at, bytes, hold });
                 }
                 Entry::Occupied(mut entry) => {
                     let newest = entry.get_mut();
@@ -177,7 +215,10 @@ impl<H> Machine<H> {
             // Stored while we loaded: nobody else would look again.
             None => {
                 let settled = self.stored_meanwhile.get(&url).copied().flatten();
-                self.look |= settled < Some(wanted);
+                if settled < Some(wanted) {
+                    self.look = true;
+                    self.groups.look_now();
+                }
             }
         }
     }
@@ -187,6 +228,7 @@ impl<H> Machine<H> {
         for ready in self.ready.drain(..) {
             self.busy.remove(&ready.row.key.url);
         }
+        self.groups.unread();
         self.look = true;
     }
 

@@ -1,12 +1,14 @@
 //! A lane, without everything that takes time: an event and the moment it happens at go in, commands come
 //! out. No await, no clock, no log, no randomness; the runner (`lane/runner.rs`) obeys.
 //!
-//! - `loads`: which rows are worked next; `sends`: which of them may be told now; `outcomes`: what came of
-//!   it, and what that means for the lane; `ledger`: what is remembered of the client.
+//! - `loads`: which rows are worked next; `groups`: which of them go together; `sends`: which may be told
+//!   now; `outcomes`: what came of it, and what that means for the lane; `ledger`: what is remembered of the
+//!   client.
 //! - Every turn takes the event first, and then begins whatever can be begun.
 
 mod commands;
 mod events;
+mod groups;
 mod ledger;
 mod loads;
 mod moment;
@@ -30,8 +32,9 @@ use crate::model::{
 use crate::pipeline::health::ClientHealth;
 use crate::pipeline::judge::Attempt;
 
-pub(super) use self::commands::{AttemptReport, Command, LaneNews};
-pub(super) use self::events::{HandedRow, LaneEvent, Loaded, Sent};
+pub(super) use self::commands::{AttemptReport, Command, LaneNews, ToldDocument};
+pub(super) use self::events::{DeadLetterIds, HandedRow, LaneEvent, Loaded, Sent};
+use self::groups::RowGroups;
 use self::ledger::Ledger;
 pub(super) use self::moment::{Figures, Moment};
 
@@ -44,6 +47,8 @@ struct Ready<H> {
     row: Row,
     document: Document,
     read_at: Timestamp,
+    /// What it takes in a request with others, at most; counted for a client that wants that.
+    bytes: usize,
     /// Counts the document while it waits and is sent.
     hold: H,
 }
@@ -78,7 +83,9 @@ pub(super) struct Machine<H> {
     /// The subscription is to be suspended before anything else is sent.
     suspension: Option<Suspension>,
     /// Requests under way, and the settings they were made under, which they also end under.
-    sending: HashMap<u64, (Attempt, Arc<Subscription>)>,
+    sending: HashMap<u64, (Vec<Attempt>, Arc<Subscription>)>,
+    /// How rows go into requests.
+    groups: RowGroups,
     /// The number of the next one.
     next_number: u64,
     /// Places of the next requests.
@@ -146,6 +153,7 @@ impl<H> Machine<H> {
             paced_until: None,
             suspension: None,
             sending: HashMap::new(),
+            groups: RowGroups::new(),
             next_number: 0,
             places: 0,
             asks_places: false,
@@ -246,6 +254,8 @@ impl<H> Machine<H> {
             self.ledger.store_at(),
             Some(self.look_at).filter(|_| begins),
             self.paced_until.filter(|_| begins),
+            self.groups.gathers_until().filter(|_| begins),
+            self.groups.looks_at().filter(|_| begins && self.look),
             self.opens_at().filter(|_| begins),
             self.grows_old_at(),
             suspend_at.filter(|_| begins),
@@ -287,6 +297,7 @@ impl<H> Machine<H> {
 
     fn begin_work(&mut self, moment: &Moment) {
         self.paced_until = None;
+        self.groups.set_gathering(None);
         if self.ending {
             return;
         }
@@ -336,9 +347,14 @@ impl<H> Machine<H> {
             self.end();
             return;
         }
-        if subscription.spec.mode() != self.subscription.spec.mode() {
-            // What was read may not be what is to be told now.
+        let batch = |of: &Subscription| of.spec.delivery().batch();
+        if subscription.spec.mode() != self.subscription.spec.mode()
+            || batch(&subscription).is_some()
+            || batch(&self.subscription).is_some()
+        {
+            // What was read may not be what is to be told now, nor as large.
             self.put_back();
+            self.groups.begin_anew();
         }
         if subscription.resumed_at > self.subscription.resumed_at {
             self.ledger.resumed();

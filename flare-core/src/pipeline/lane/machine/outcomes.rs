@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AttemptReport, Command, Machine, Moment, Sent, Suspension};
+use super::{AttemptReport, Command, LaneNews, Machine, Moment, Sent, Suspension};
 use crate::model::{Applied, Subscription, Timestamp, Verdict};
-use crate::pipeline::judge::{Attempt, Circumstances, ClientWish, Judgement, judge};
+use crate::pipeline::judge::{
+    Attempt, BatchJudgement, Circumstances, ClientWish, Judgement, judge, judge_batch,
+};
 use crate::pipeline::lane::settler::{Flushed, Unstored};
 use crate::pipeline::lane::suspender::Suspended;
 use crate::pipeline::stage::pause_after;
@@ -16,25 +18,41 @@ const GATHER: Duration = Duration::from_millis(10);
 
 impl<H> Machine<H> {
     pub(super) fn take_outcome(&mut self, sent: Sent, moment: &Moment) {
-        let Some((attempt, subscription)) = self.sending.remove(&sent.number) else { return };
-        let judgement = self.judge(&attempt, &sent, &subscription, moment.now);
-        self.take_judgement(&judgement, attempt.probe, &subscription, moment.now);
-        let event = moment.listened.then(|| judgement.event(&attempt));
-        let (key, effect) = (attempt.row.key.clone(), judgement.effect.clone());
-        let update = RowUpdate { key, round: attempt.telling.round, effect };
-        self.unstored.push(Unstored { update, event });
-        let (latency, took) = (moment.now - attempt.stored_at, sent.outcome.duration);
-        let report = AttemptReport { attempt, judgement, latency, took };
-        self.commands.push(Command::Report(Box::new(report)));
+        let Some((attempts, subscription)) = self.sending.remove(&sent.number) else { return };
+        let probe = attempts.iter().any(|attempt| attempt.probe);
+        let judged = self.judge(&attempts, &sent, probe, &subscription, moment.now);
+        self.groups.ended(&attempts, judged.undivided);
+        if judged.unknown_ids > 0 {
+            self.commands.push(Command::Say(LaneNews::UnknownIds(judged.unknown_ids)));
+        }
+        // What is said of the whole is said once. Of several, a client that took any is well.
+        let said = if judged.undivided { 1 } else { judged.each.len() };
+        let well = |it: &&Judgement| matches!(it.verdict, Verdict::Success | Verdict::Discard);
+        let (taken, failed): (Vec<_>, Vec<_>) = judged.each.iter().take(said).partition(well);
+        for judgement in failed.into_iter().chain(taken) {
+            self.take_judgement(judgement, probe, &subscription, moment.now);
+        }
+        for (position, (attempt, judgement)) in attempts.into_iter().zip(judged.each).enumerate() {
+            let event = moment.listened.then(|| judgement.event(&attempt));
+            let (key, effect) = (attempt.row.key.clone(), judgement.effect.clone());
+            let update = RowUpdate { key, round: attempt.telling.round, effect };
+            self.unstored.push(Unstored { update, event });
+            if position < said {
+                let (latency, took) = (moment.now - attempt.stored_at, sent.outcome.duration);
+                let report = AttemptReport { attempt, judgement, latency, took };
+                self.commands.push(Command::Report(Box::new(report)));
+            }
+        }
     }
 
     fn judge(
         &self,
-        attempt: &Attempt,
+        attempts: &[Attempt],
         sent: &Sent,
+        probe: bool,
         subscription: &Subscription,
         now: Timestamp,
-    ) -> Judgement {
+    ) -> BatchJudgement {
         let health = self.ledger.health();
         let options = subscription.spec.delivery();
         let most = self.figures.max_ttl;
@@ -42,8 +60,8 @@ impl<H> Machine<H> {
         let circumstances = Circumstances {
             now,
             random: sent.random,
-            dead_letter: sent.dead_letter,
-            counts: attempt.probe || !health.is_probing(),
+            dead_letter: sent.dead_letters.first,
+            counts: probe || !health.is_probing(),
             ttl: (!health.is_probing() && self.held_until <= now).then_some(ttl),
             free_since: health
                 .released_at()
@@ -51,7 +69,13 @@ impl<H> Machine<H> {
                 .max(Some(self.held_until)),
             hold_limit: self.figures.hold_limit,
         };
-        judge(attempt, &sent.outcome, options, &circumstances)
+        let outcome = &sent.outcome;
+        if options.batch().is_some() {
+            let letters = sent.dead_letters.iter();
+            return judge_batch(attempts, outcome, options, &circumstances, letters);
+        }
+        let each = attempts.iter().map(|it| judge(it, outcome, options, &circumstances)).collect();
+        BatchJudgement { each, undivided: false, unknown_ids: 0 }
     }
 
     /// What an answer means for the lane as a whole.

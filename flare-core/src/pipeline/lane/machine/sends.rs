@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Command, Machine};
-use crate::model::{Present, RowEffect, Telling, Timestamp};
+use super::groups::{Kin, NextGroup};
+use super::{Command, Machine, ToldDocument};
+use crate::model::{Document, Present, Row, RowEffect, Telling, Timestamp, Version};
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::lane::settler::Unstored;
@@ -39,10 +40,19 @@ impl<H> Machine<H> {
 
     pub(super) fn begin_sends(&mut self, now: Timestamp) {
         loop {
-            let free = self.concurrency().saturating_sub(self.sending.len());
-            let wanted = free.min(self.ready.len());
+            let free = self.free_requests();
             let stored = self.unstored.len() <= self.room();
-            if wanted == 0 || !stored {
+            let next = match free {
+                0 => NextGroup::Nothing,
+                _ if !stored => NextGroup::Nothing,
+                _ => self.next_group(now),
+            };
+            if let NextGroup::Gathers(until) = next {
+                self.groups.set_gathering(Some(until));
+                self.return_places();
+                return;
+            }
+            let NextGroup::Send(kin, count) = next else {
                 let reads = self.shelved && (self.look || self.loading);
                 if self.places > 0 && free > 0 && stored && reads {
                     // Its turn came when what was read had grown old: it is not lost by reading anew.
@@ -52,7 +62,7 @@ impl<H> Machine<H> {
                     self.return_places();
                 }
                 return;
-            }
+            };
             if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
                 && next > now
             {
@@ -63,38 +73,55 @@ impl<H> Machine<H> {
             if self.places == 0 {
                 if !self.asks_places {
                     self.asks_places = true;
+                    let wanted = free.min(self.ready.len().div_ceil(count));
                     self.commands.push(Command::AskPlaces(wanted));
                 }
                 return;
             }
-            self.send_next(now);
+            self.send(kin, count, now);
         }
     }
 
-    /// Decides about one row, and sends what is to be told.
-    fn send_next(&mut self, now: Timestamp) {
-        let Some(ready) = self.ready.pop_front() else { return };
-        let (row, document) = (ready.row, ready.document);
-        let Some(telling) = Telling::of(&row, &document, &self.subscription, &self.tenure) else {
-            let (version, present) = (document.version, Present::No);
-            let effect = RowEffect::Settle { version, present, not_before: None };
-            let update = RowUpdate { key: row.key, round: row.round, effect };
-            self.unstored.push(Unstored { update, event: None });
+    /// Decides about rows that go together, and sends what is to be told of them.
+    fn send(&mut self, kin: Kin, count: usize, now: Timestamp) {
+        let probe = self.ledger.health().is_probing();
+        let (mut told, mut attempts) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for ready in self.take_group(kin, count) {
+            let (row, document) = (ready.row, ready.document);
+            let Some(telling) = self.telling(&row, &document) else {
+                self.settle_silently(row, document.version);
+                continue;
+            };
+            attempts.push(Attempt { row, telling, stored_at: document.updated_at, probe });
+            told.push(ToldDocument { document, telling, hold: ready.hold });
+        }
+        if told.is_empty() {
             return;
-        };
+        }
         self.places -= 1;
         if let Some(pace) = &mut self.pace {
             pace.take(now);
         }
         self.ledger.touch();
-        let (stored_at, probe) = (document.updated_at, self.ledger.health().is_probing());
-        let attempt = Attempt { row, telling, stored_at, probe };
+        self.groups.sent(attempts.len());
         let number = self.next_number;
         self.next_number += 1;
         let subscription = Arc::clone(&self.subscription);
-        self.sending.insert(number, (attempt, Arc::clone(&subscription)));
-        let hold = ready.hold;
-        self.commands.push(Command::Send { number, subscription, document, telling, hold });
+        self.sending.insert(number, (attempts, Arc::clone(&subscription)));
+        self.commands.push(Command::Send { number, subscription, told });
+    }
+
+    /// What is to be told of a row.
+    pub(super) fn telling(&self, row: &Row, document: &Document) -> Option<Telling> {
+        Telling::of(row, document, &self.subscription, &self.tenure)
+    }
+
+    /// Settles a row of which nothing is to be told.
+    pub(super) fn settle_silently(&mut self, row: Row, version: Version) {
+        self.groups.forget(&row.key.url);
+        let effect = RowEffect::Settle { version, present: Present::No, not_before: None };
+        let update = RowUpdate { key: row.key, round: row.round, effect };
+        self.unstored.push(Unstored { update, event: None });
     }
 
     pub(super) fn return_places(&mut self) {

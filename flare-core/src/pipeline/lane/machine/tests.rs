@@ -2,18 +2,19 @@
 //! whose answers take any time. A million events in seconds; what fails is shrunk to the few that matter.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::subscription::RetryPolicy;
+use crate::model::subscription::{BatchOptions, RetryPolicy};
 use crate::model::{
     Applied, Content, DocumentKey, Epoch, Generation, LaneState, Present, ResourceId, Revision,
     RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
 };
+use crate::pipeline::compose::id_of;
 use crate::pipeline::lane::loader::size;
 use crate::pipeline::lane::settler::Flushed;
 use crate::port::DeliveryOutcome;
@@ -50,6 +51,28 @@ struct Limits {
     /// One request in so many milliseconds.
     rate: Option<u64>,
     retries: u32,
+    batch: Option<BatchOptions>,
+    /// A document that no request which tells of it gets through with.
+    poison: Option<u32>,
+}
+
+impl Limits {
+    fn plain() -> Self {
+        Self { concurrency: 2, rate: None, retries: 3, batch: None, poison: None }
+    }
+
+    fn batched(batch: BatchOptions) -> Self {
+        Self { batch: Some(batch), ..Self::plain() }
+    }
+
+    fn most(&self) -> usize {
+        self.batch.map_or(1, |batch| batch.max() as usize)
+    }
+
+    /// What a lane may have loaded or unstored.
+    fn room(&self) -> usize {
+        (self.concurrency as usize * 4 * self.most()).clamp(16, 512.max(2 * self.most()))
+    }
 }
 
 fn subscription(limits: &Limits, generation: u64) -> Arc<Subscription> {
@@ -59,11 +82,14 @@ fn subscription(limits: &Limits, generation: u64) -> Arc<Subscription> {
         .max_delay_target(3)
         .build()
         .unwrap();
-    let mut spec = SubscriptionSpec::post("http://client.example/{id}")
+    let mut spec = SubscriptionSpec::post("http://client.example/hook")
         .concurrency(limits.concurrency)
         .retry(retry);
     if let Some(millis) = limits.rate {
         spec = spec.rate(1, Duration::from_millis(millis));
+    }
+    if let Some(batch) = limits.batch {
+        spec = spec.batch(batch);
     }
     let spec = spec.build().unwrap();
     let resource = ResourceId::from_bytes([2; 16]);
@@ -88,6 +114,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
+}
+
+/// A notification under way.
+#[derive(Debug, Clone)]
+struct Told {
+    of: u32,
+    version: Version,
+    id: String,
 }
 
 /// What may happen next.
@@ -158,7 +192,12 @@ struct World {
     asks: Option<usize>,
     places: usize,
     /// Requests under way: what each is about.
-    requests: BTreeMap<u64, (u32, Version)>,
+    requests: BTreeMap<u64, Vec<Told>>,
+    /// Rows of requests that were refused as a whole: they have used up no attempt.
+    spared: BTreeSet<u32>,
+    halved: BTreeSet<u32>,
+    /// There was no memory when rows were last looked for.
+    crowded: bool,
     /// What the client was told last of each document, and acknowledged.
     told: HashMap<u32, Version>,
     /// When requests were made.
@@ -198,6 +237,9 @@ impl World {
             asks: None,
             places: 0,
             requests: BTreeMap::new(),
+            spared: BTreeSet::new(),
+            halved: BTreeSet::new(),
+            crowded: false,
             told: HashMap::new(),
             made: Vec::new(),
             stored_at: None,
@@ -246,13 +288,14 @@ impl World {
             Command::KeepPlaces => assert!(self.places > 0),
             Command::StopAsking => self.asks = None,
             Command::StopSuspending => {}
-            Command::Send { number, document, telling, .. } => {
-                self.send(number, &document, telling)
+            Command::Send { number, told, .. } => {
+                let told = told.iter().map(|it| (&it.document, it.telling)).collect();
+                self.send(number, told);
             }
             Command::Hold(until) => self.held_until = self.held_until.max(until),
             Command::Store(batch) => {
                 assert!(self.storing.is_none() && !batch.is_empty());
-                let room = (self.limits.concurrency as usize * 4).clamp(16, 512);
+                let room = self.limits.room();
                 let soon = self
                     .stored_at
                     .is_some_and(|before| at(self.now) - before < Duration::from_millis(10));
@@ -260,6 +303,7 @@ impl World {
                 let probing = self.machine.ledger.health().is_probing();
                 assert!(!soon || !more || batch.len() * 2 >= room || probing, "it does not gather");
                 self.stored_at = Some(at(self.now));
+                batch.iter().for_each(|unstored| self.check_spared(unstored));
                 self.storing = Some(batch);
             }
             Command::Note(_) => {
@@ -271,26 +315,49 @@ impl World {
         }
     }
 
+    /// What was refused as a whole uses up no attempt.
+    fn check_spared(&mut self, unstored: &Unstored) {
+        let of = self.number(&unstored.update.key.url);
+        if !self.spared.remove(&of) {
+            return;
+        }
+        let row = &self.rows[&of];
+        let RowEffect::Retry { version, attempts, due, .. } = &unstored.update.effect else {
+            panic!("{:?} of a whole", unstored.update.effect)
+        };
+        let before = if row.attempted == Some(*version) { row.attempts } else { 0 };
+        assert_eq!((*attempts, *due <= at(self.now)), (before, true), "{row:?}");
+    }
+
     /// P2, P4, probing, holds and pace: what may be sent at all.
-    fn send(&mut self, number: u64, document: &Document, telling: Telling) {
-        let of = self.number(&document.key.url);
+    fn send(&mut self, number: u64, told: Vec<(&Document, Telling)>) {
         assert!(self.trusted, "the slot is not certainly its own");
         assert!(self.places > 0, "it has no place");
         self.places -= 1;
         assert!(at(self.now) >= self.held_until, "the client wants to be left alone");
-        assert!(self.requests.values().all(|(other, _)| *other != of), "two at a time of {of}");
-        assert!(self.told.get(&of) < Some(&telling.version), "backwards: {of}");
-        let row = &self.rows[&of];
-        assert!(row.is_pending() && row.due <= at(self.now), "it is not due: {row:?}");
+        assert!((1..=self.limits.most()).contains(&told.len()), "{} at once", told.len());
+        let mut notifications: Vec<Told> = Vec::new();
+        for (document, telling) in told {
+            let of = self.number(&document.key.url);
+            let mut flying = self.requests.values().flatten().chain(&notifications);
+            assert!(flying.all(|other| other.of != of), "two at a time of {of}");
+            assert!(self.told.get(&of) < Some(&telling.version), "backwards: {of}");
+            let row = &self.rows[&of];
+            assert!(row.is_pending() && row.due <= at(self.now), "it is not due: {row:?}");
+            let id = id_of(lane().subscription, &document.key.url, telling);
+            notifications.push(Told { of, version: telling.version, id });
+        }
+        self.check_gathered(&notifications);
         let health = self.machine.ledger.health();
         // What it was before this request, which the machine has counted already.
         let most = if health.is_probing() { 1 } else { self.limits.concurrency as usize };
         if health.is_probing() {
             assert!(self.requests.len() < most.max(1) || self.requests.is_empty());
             assert!(health.probe_at().is_none_or(|probe| probe <= at(self.now)), "too early");
+            assert_eq!(notifications.len(), 1, "a probe is of one");
         }
         assert!(self.requests.len() < self.limits.concurrency as usize, "more than it takes");
-        self.requests.insert(number, (of, telling.version));
+        self.requests.insert(number, notifications);
         self.made.push(at(self.now));
         if let Some(millis) = self.limits.rate
             && let [.., before, last] = &self.made[..]
@@ -299,20 +366,32 @@ impl World {
         }
     }
 
+    /// A request that is not full is made only when one of its rows has waited long enough.
+    fn check_gathered(&self, told: &[Told]) {
+        let Some(batch) = self.limits.batch else { return };
+        let wait = batch.waits().unwrap_or_default();
+        let waited = told.iter().any(|it| self.rows[&it.of].due + wait <= at(self.now));
+        // What was refused as a whole goes in smaller requests, which are full sooner.
+        let halved = told.iter().all(|it| self.halved.contains(&it.of));
+        let probes = self.machine.ledger.health().is_probing();
+        let full = told.len() == self.limits.most() || batch.bytes() == 1_024 && told.len() >= 3;
+        let excused = halved || probes || self.crowded;
+        assert!(waited || full || excused, "it does not gather: {told:?}");
+    }
+
     fn number(&self, url: &DocumentUrl) -> u32 {
         url.as_str().rsplit('/').next().unwrap().parse().unwrap()
     }
 
     /// What holds after every event.
     fn check(&self) {
-        let most = (self.limits.concurrency as usize * 4).clamp(16, 512);
-        assert!(self.machine.ready.len() <= most + DOCUMENTS as usize);
-        assert!(self.held.get() <= self.machine.ready.len() + self.requests.len());
+        assert!(self.machine.ready.len() <= self.limits.room() + DOCUMENTS as usize);
+        assert!(self.held.get() <= self.machine.ready.len());
         for ready in &self.machine.ready {
             assert!(self.machine.busy.contains_key(&ready.row.key.url));
         }
-        for (number, _) in self.requests.values() {
-            assert!(self.machine.busy.contains_key(&url(*number)), "nobody works on {number}");
+        for Told { of, .. } in self.requests.values().flatten() {
+            assert!(self.machine.busy.contains_key(&url(*of)), "nobody works on {of}");
         }
     }
 
@@ -324,6 +403,7 @@ impl World {
             Act::NoRoom(at_all) => {
                 // For nothing at all only while the lane holds some.
                 if (at_all || self.held.get() > 0) && self.loading.take().is_some() {
+                    self.crowded = true;
                     self.happens(LaneEvent::NoRoom { at_all });
                 }
             }
@@ -398,6 +478,7 @@ impl World {
 
     fn load(&mut self, well: bool) {
         let Some((window, busy)) = self.loading.take() else { return };
+        self.crowded &= !well;
         if !well {
             return self.happens(LaneEvent::LoadFailed);
         }
@@ -454,24 +535,51 @@ impl World {
     }
 
     fn answer(&mut self, which: usize, how: u8) {
-        let Some((number, (of, version))) =
-            self.requests.iter().nth(which).map(|(number, about)| (*number, *about))
-        else {
-            return;
-        };
-        self.requests.remove(&number);
+        let Some(number) = self.requests.keys().nth(which).copied() else { return };
+        let told = self.requests.remove(&number).unwrap();
+        let poisoned = told.iter().any(|it| Some(it.of) == self.limits.poison);
+        let how = if poisoned && how <= 11 { 14 } else { how };
+        let batched = self.limits.batch.is_some();
         let outcome = match how {
-            0..=11 => DeliveryOutcome::answered(200),
+            // A client may take some of many, refuse some for good, and name what it was never told.
+            9 if batched => {
+                let (failed, discarded) = (&told[0].id, &told[told.len() - 1].id);
+                let body = format!(r#"{{"failed":["{failed}","x"],"discarded":["{discarded}"]}}"#);
+                told.iter().skip(1).for_each(|it| self.took(it));
+                saying(body)
+            }
+            10 if batched => saying("{\"failed\":7}".to_owned()),
+            // It was told, and nobody knows what it said of it.
+            11 if batched => {
+                let mut cut = saying("{\"fai".to_owned());
+                cut.whole = false;
+                cut
+            }
+            0..=11 => {
+                told.iter().for_each(|it| self.took(it));
+                DeliveryOutcome::answered(200)
+            }
             12 | 13 => DeliveryOutcome::answered(500),
             14 => DeliveryOutcome::answered(404),
             15 => held(Duration::from_secs(2)),
             _ => DeliveryOutcome::failed(FailureKind::Connect, "refused", false),
         };
-        if how <= 11 {
-            self.told.insert(of, version);
+        let undivided = told.len() > 1 && !(0..=9).contains(&how);
+        for Told { of, .. } in told {
+            if undivided {
+                self.spared.insert(of);
+                self.halved.insert(of);
+            } else {
+                self.halved.remove(&of);
+            }
         }
         let dead_letter = crate::model::DeadLetterId::from_bytes([3; 16]);
-        self.happens(LaneEvent::Sent(vec![Sent { number, outcome, random: 0.5, dead_letter }]));
+        let dead_letters = DeadLetterIds { first: dead_letter, others: Vec::new() };
+        self.happens(LaneEvent::Sent(vec![Sent { number, outcome, random: 0.5, dead_letters }]));
+    }
+
+    fn took(&mut self, told: &Told) {
+        self.told.insert(told.of, told.version);
     }
 
     /// A slot whose trust has ended is lost; one that is trusted again is granted anew, which wakes.
@@ -511,6 +619,15 @@ impl DivCeil for i64 {
     }
 }
 
+/// A success with something to say about it.
+fn saying(body: String) -> DeliveryOutcome {
+    let mut outcome = DeliveryOutcome::answered(200);
+    if let Reply::Answered { excerpt, .. } = &mut outcome.reply {
+        *excerpt = body.into();
+    }
+    outcome
+}
+
 /// An answer that asks to be left alone for a while.
 fn held(time: Duration) -> DeliveryOutcome {
     let mut outcome = DeliveryOutcome::answered(503);
@@ -521,8 +638,25 @@ fn held(time: Duration) -> DeliveryOutcome {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (1..5_u32, prop::option::weighted(0.3, 100..400_u64), 0..4_u32)
-        .prop_map(|(concurrency, rate, retries)| Limits { concurrency, rate, retries })
+    let batch = (2..6_u32, prop::option::of(1..5_000_u64), any::<bool>());
+    let batch = batch.prop_map(|(max, wait, tight)| {
+        let batch = BatchOptions::of(max).limit_bytes(if tight { 1_024 } else { 1 << 20 });
+        wait.map_or(batch, |wait| batch.wait(Duration::from_millis(wait)))
+    });
+    (
+        1..5_u32,
+        prop::option::weighted(0.3, 100..400_u64),
+        0..4_u32,
+        prop::option::weighted(0.6, batch),
+        prop::option::weighted(0.3, 0..DOCUMENTS),
+    )
+        .prop_map(|(concurrency, rate, retries, batch, poison)| Limits {
+            concurrency,
+            rate,
+            retries,
+            batch,
+            poison,
+        })
 }
 
 proptest! {
@@ -550,7 +684,7 @@ proptest! {
 
 /// A world whose client takes one document, told about it once.
 fn quiet() -> World {
-    let mut world = World::new(Limits { concurrency: 2, rate: None, retries: 3 });
+    let mut world = World::new(Limits::plain());
     world.change(0, false, false);
     world.calm_down();
     world
@@ -662,4 +796,175 @@ fn what_is_handed_over_gets_ahead_of_nothing_and_waits_for_newer_settings() {
         "it may have been paused: {commands:?}"
     );
     assert_eq!(world.held.get(), 0);
+}
+
+/// A world whose client wants many in one request, of which so many documents have changed.
+fn batched(batch: BatchOptions, changed: u32) -> World {
+    let mut world = World::new(Limits::batched(batch));
+    (0..changed).for_each(|number| world.change(number, false, false));
+    world
+}
+
+impl World {
+    /// Everything but requests and time is answered, until nothing else is waited for.
+    fn go_on(&mut self) {
+        for _ in 0..1_000 {
+            match () {
+                () if self.loading.is_some() => self.act(&Act::Load(true)),
+                () if self.storing.is_some() => self.act(&Act::Store(true)),
+                () if self.noting => self.act(&Act::Note(true)),
+                () if self.asks.is_some() => self.act(&Act::Places(3)),
+                () => return,
+            }
+        }
+        panic!("it turns without end");
+    }
+
+    /// What requests under way tell of.
+    fn under_way(&self) -> Vec<Vec<u32>> {
+        self.requests.values().map(|told| told.iter().map(|it| it.of).collect()).collect()
+    }
+}
+
+#[test]
+fn whatever_is_there_goes_in_one_request() {
+    let mut world = batched(BatchOptions::of(4), DOCUMENTS);
+    world.go_on();
+    assert_eq!(world.under_way(), [vec![0, 1, 2, 3], vec![4, 5]]);
+    world.calm_down();
+    assert_eq!(world.made.len(), 2);
+}
+
+#[test]
+fn rows_gather_until_there_are_enough() {
+    let mut world = batched(BatchOptions::of(3).wait(Duration::from_secs(1)), 2);
+    world.go_on();
+    assert!(world.under_way().is_empty(), "two wait for a third");
+    world.pass(500);
+    world.change(2, false, false);
+    world.pass(200);
+    world.go_on();
+    let mut told = world.under_way();
+    told.iter_mut().for_each(|told| told.sort_unstable());
+    assert_eq!(told, [[0, 1, 2]]);
+}
+
+#[test]
+fn one_row_waits_for_others_no_longer_than_it_may() {
+    let mut world = batched(BatchOptions::of(3).wait(Duration::from_secs(2)), 1);
+    for _ in 0..19 {
+        world.go_on();
+        assert!(world.under_way().is_empty(), "at {}", world.now);
+        world.pass(100);
+    }
+    world.go_on();
+    world.pass(100);
+    world.go_on();
+    assert_eq!(world.under_way(), [[0]]);
+    assert_eq!(world.now, 2_000);
+}
+
+#[test]
+fn while_rows_gather_they_are_looked_for_now_and_then() {
+    let mut world = batched(BatchOptions::of(6).wait(Duration::from_secs(4)), 1);
+    world.go_on();
+    let mut loads = 0;
+    for _ in 0..30 {
+        // Somebody changes something all the time.
+        world.change(0, false, false);
+        loads += u32::from(world.loading.is_some());
+        world.go_on();
+        world.pass(100);
+    }
+    assert!((1..=13).contains(&loads), "{loads} loads in three seconds");
+    assert!(world.under_way().is_empty());
+}
+
+#[test]
+fn no_memory_for_more_ends_the_waiting() {
+    let mut world = batched(BatchOptions::of(6).wait(Duration::from_secs(2)), 2);
+    world.go_on();
+    world.change(2, false, false);
+    world.pass(300);
+    assert!(world.loading.is_some() && world.under_way().is_empty());
+    world.act(&Act::NoRoom(true));
+    world.act(&Act::Places(1));
+    assert_eq!(world.under_way(), [[0, 1]]);
+}
+
+#[test]
+fn a_request_is_no_larger_than_it_may_be() {
+    let mut world = batched(BatchOptions::of(6).limit_bytes(1_024), DOCUMENTS);
+    world.go_on();
+    assert_eq!(world.under_way(), [[0, 1, 2], [3, 4, 5]]);
+}
+
+#[test]
+fn what_is_refused_as_a_whole_is_halved_until_the_bad_one_is_alone() {
+    let mut world = World::new(Limits {
+        poison: Some(3),
+        retries: 0,
+        concurrency: 1,
+        ..Limits::batched(BatchOptions::of(6))
+    });
+    (0..DOCUMENTS).for_each(|number| world.change(number, false, false));
+    let mut seen = Vec::new();
+    loop {
+        world.go_on();
+        let Some(next) = world.under_way().pop() else { break };
+        seen.push(next);
+        world.answer(0, 0);
+    }
+    assert_eq!(
+        seen,
+        [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 2], vec![3, 4, 5], vec![3], vec![4], vec![5]]
+    );
+    for (number, row) in &world.rows {
+        assert_eq!((row.is_pending(), row.given_up.is_some()), (false, *number == 3), "{number}");
+    }
+}
+
+#[test]
+fn what_failed_alone_holds_nobody_when_it_is_tried_again() {
+    let mut world = World::new(Limits { poison: Some(0), ..Limits::batched(BatchOptions::of(3)) });
+    world.change(0, false, false);
+    world.go_on();
+    world.answer(0, 0);
+    world.go_on();
+    world.pass(5_000);
+    (1..3).for_each(|number| world.change(number, false, false));
+    world.go_on();
+    let mut under_way = world.under_way();
+    under_way.sort();
+    assert_eq!(under_way, [vec![0], vec![1, 2]]);
+}
+
+#[test]
+fn a_client_that_is_down_is_probed_by_one() {
+    let mut world = batched(BatchOptions::of(6), DOCUMENTS);
+    let mut sizes = Vec::new();
+    for _ in 0..8 {
+        world.go_on();
+        sizes.extend(world.under_way().iter().map(Vec::len));
+        while !world.requests.is_empty() {
+            world.answer(0, 12);
+        }
+        world.go_on();
+        world.pass(1_000);
+    }
+    assert!(world.machine.ledger.health().is_probing());
+    assert_eq!(sizes[0], 6);
+    assert_eq!(sizes.last(), Some(&1));
+    world.calm_down();
+}
+
+#[test]
+fn settings_without_batches_are_followed_at_once() {
+    let mut world = batched(BatchOptions::of(3).wait(Duration::from_secs(4)), 2);
+    world.go_on();
+    assert!(world.under_way().is_empty());
+    world.limits = Limits::plain();
+    world.act(&Act::Settings);
+    world.go_on();
+    assert_eq!(world.under_way(), [[0], [1]]);
 }
