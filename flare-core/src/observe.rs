@@ -31,6 +31,8 @@
 //! | [`FAILED`] | counter | attempts that failed |
 //! | [`RETRIED`] | counter | failed attempts that are followed by another one |
 //! | [`DEAD`] | counter | notifications that were given up |
+//! | [`FILTERED`] | counter | filters evaluated, each once for a version of a document |
+//! | [`FILTER_FAILED`] | counter | those of them that failed on the document, or said neither true nor false: no match |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
 //! | [`LAG`] | gauge | notifications pending, of all subscriptions |
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
@@ -85,6 +87,10 @@ pub const FAILED: &str = "flare_failed_total";
 pub const RETRIED: &str = "flare_retried_total";
 /// Notifications that were given up.
 pub const DEAD: &str = "flare_dead_total";
+/// Filters evaluated, each once for a version of a document.
+pub const FILTERED: &str = "flare_filter_evaluations_total";
+/// Evaluations of filters that failed.
+pub const FILTER_FAILED: &str = "flare_filter_failures_total";
 /// Seconds from the store to the client, of notifications accepted.
 pub const LATENCY: &str = "flare_delivery_latency_seconds";
 /// Notifications pending, of all subscriptions.

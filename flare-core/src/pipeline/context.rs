@@ -14,9 +14,11 @@ use super::progress::{LoopReport, Progress, Pulse};
 use super::pull::PullBells;
 use super::restore::Restorer;
 use super::settings::Settings;
+use super::spread::MemberFilters;
 use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
 use crate::error::Result;
+use crate::filter::Filters;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::ownership::DrainLimit;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
@@ -54,6 +56,10 @@ pub(crate) struct Context {
     /// Wakes whoever does stored jobs: one was asked for.
     pub(crate) jobs_asked: Notify,
     pub(crate) drain_limit: Arc<DrainLimit>,
+    /// What subscriptions' filters say.
+    pub(crate) filters: Filters,
+    /// The filters of those that documents are spread to.
+    pub(crate) member_filters: MemberFilters,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
     /// When it was built, by the monotonic clock.
@@ -97,6 +103,8 @@ impl Context {
             tasks_lost: Notify::new(),
             jobs_asked: Notify::new(),
             bells: PullBells::default(),
+            filters: Filters::default(),
+            member_filters: MemberFilters::default(),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,

@@ -26,7 +26,8 @@ fn attempt(action: Action, holding: Present) -> Attempt {
     );
     let row = Row::new(&spread, Timestamp::EPOCH);
     let stored_at = Timestamp::EPOCH;
-    let telling = Telling { version: live(5), action, holding, round: Round::ZERO };
+    let (version, round, withholds) = (live(5), Round::ZERO, false);
+    let telling = Telling { version, action, holding, round, withholds };
     Attempt { row, telling, stored_at, probe: false }
 }
 

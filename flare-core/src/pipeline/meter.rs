@@ -2,9 +2,9 @@
 //! of that name it costs nothing.
 
 #[cfg(feature = "metrics")]
-pub(crate) use counting::{accepted, attempted, sample};
+pub(crate) use counting::{accepted, attempted, filtered, sample};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use silent::{accepted, attempted};
+pub(crate) use silent::{accepted, attempted, filtered};
 
 #[cfg(feature = "metrics")]
 mod counting {
@@ -52,6 +52,16 @@ mod counting {
                 };
                 counter!(next).increment(1);
             }
+        }
+    }
+
+    /// Filters were asked about documents, and some of them failed.
+    pub(crate) fn filtered(evaluated: u64, failed: u64) {
+        if evaluated > 0 {
+            counter!(observe::FILTERED).increment(evaluated);
+        }
+        if failed > 0 {
+            counter!(observe::FILTER_FAILED).increment(failed);
         }
     }
 
@@ -117,4 +127,6 @@ mod silent {
     pub(crate) fn accepted(_: &Result<WriteOutcome>) {}
 
     pub(crate) fn attempted(_: &Judgement, _: Duration) {}
+
+    pub(crate) fn filtered(_: u64, _: u64) {}
 }

@@ -98,9 +98,10 @@ impl SubscriptionSpec {
     /// Which format a worker must know, so that nothing it does not know of is left aside; stores write
     /// it with the record.
     pub fn needs(&self) -> u32 {
-        match self.mode {
-            Mode::Active => 1,
-            Mode::Passive => 2,
+        match (&self.filter, self.mode) {
+            (Some(_), _) => 3,
+            (None, Mode::Passive) => 2,
+            (None, Mode::Active) => 1,
         }
     }
 

@@ -117,10 +117,16 @@ impl<H> Machine<H> {
         if load.behind {
             self.look_by(moment.now + BEHIND);
         }
-        for (row, document, hold) in load.due {
+        if self.subscription.spec.filter() != load.filter.as_ref() {
+            // Another filter was asked than the one that counts by now: it is asked about them again.
+            self.look |= !load.due.is_empty();
+            return;
+        }
+        for (row, document, verdict, hold) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
-                self.ready.push_back(Ready { row, document, read_at: moment.now, hold });
+                let read_at = moment.now;
+                self.ready.push_back(Ready { row, document, verdict, read_at, hold });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);

@@ -24,8 +24,8 @@ use super::loader::Busy;
 use super::pace::Pace;
 use super::settler::Unstored;
 use crate::model::{
-    Document, DocumentUrl, LaneId, Row, Subscription, SubscriptionStatus, Tenure, Timestamp,
-    Version,
+    Document, DocumentUrl, FilterVerdict, LaneId, Row, Subscription, SubscriptionStatus, Tenure,
+    Timestamp, Version,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::pipeline::judge::Attempt;
@@ -43,6 +43,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 struct Ready<H> {
     row: Row,
     document: Document,
+    /// What the subscription's filter says of it.
+    verdict: FilterVerdict,
     read_at: Timestamp,
     /// Counts the document while it waits and is sent.
     hold: H,
@@ -335,7 +337,8 @@ impl<H> Machine<H> {
             self.end();
             return;
         }
-        if subscription.spec.mode() != self.subscription.spec.mode() {
+        let (before, now) = (&self.subscription.spec, &subscription.spec);
+        if now.mode() != before.mode() || now.filter() != before.filter() {
             // What was read may not be what is to be told now.
             self.put_back();
         }

@@ -75,7 +75,7 @@ impl<H> Machine<H> {
     fn send_next(&mut self, now: Timestamp) {
         let Some(ready) = self.ready.pop_front() else { return };
         let (row, document) = (ready.row, ready.document);
-        let Some(telling) = Telling::of(&row, &document, &self.subscription, &self.tenure) else {
+        let Some(telling) = Telling::of(&row, &document, &self.tenure, ready.verdict) else {
             let (version, present) = (document.version, Present::No);
             let effect = RowEffect::Settle { version, present, not_before: None };
             let update = RowUpdate { key: row.key, round: row.round, effect };

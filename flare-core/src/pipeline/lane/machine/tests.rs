@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::subscription::RetryPolicy;
 use crate::model::{
-    Applied, Content, DocumentKey, Epoch, Generation, LaneState, Present, ResourceId, Revision,
-    RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
+    Applied, Content, DocumentKey, Epoch, FilterVerdict, Generation, LaneState, Present,
+    ResourceId, Revision, RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
 };
 use crate::pipeline::lane::loader::size;
 use crate::pipeline::lane::settler::Flushed;
@@ -399,6 +399,7 @@ impl World {
         let more = pending.len() >= wanted;
         let mut loaded = Loaded {
             due: Vec::new(),
+            filter: None,
             next_due: None,
             more,
             passed_over: Vec::new(),
@@ -413,7 +414,8 @@ impl World {
                 loaded.passed_over.push((row.key.url.clone(), row.wanted));
             } else if loaded.due.len() < window {
                 let document = self.documents[&self.number(&row.key.url)].clone();
-                loaded.due.push((row.clone(), document, Counted::new(&self.held)));
+                let verdict = FilterVerdict::Wants;
+                loaded.due.push((row.clone(), document, verdict, Counted::new(&self.held)));
             }
         }
         self.happens(LaneEvent::Loaded(loaded));
