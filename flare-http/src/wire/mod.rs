@@ -13,6 +13,7 @@ pub(crate) mod delivery;
 pub(crate) mod document;
 pub(crate) mod endpoint;
 pub(crate) mod entries;
+pub(crate) mod filter;
 pub(crate) mod json;
 pub(crate) mod node;
 pub(crate) mod operation;
