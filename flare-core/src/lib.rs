@@ -3,6 +3,7 @@
 mod app;
 pub mod cluster;
 mod error;
+pub mod filter;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod model;

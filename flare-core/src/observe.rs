@@ -32,6 +32,8 @@
 //! | [`RETRIED`] | counter | failed attempts that are followed by another one |
 //! | [`DEAD`] | counter | notifications that were given up |
 //! | [`UNKNOWN_IDS`] | counter | notifications that clients named in their answers and were not told of |
+//! | [`FILTERED`] | counter | filters evaluated, each once for a version of a document |
+//! | [`FILTER_FAILED`] | counter | those of them that failed on the document, or said neither true nor false: no match |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
 //! | [`LAG`] | gauge | notifications pending, of all subscriptions |
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
@@ -88,6 +90,10 @@ pub const RETRIED: &str = "flare_retried_total";
 pub const DEAD: &str = "flare_dead_total";
 /// Notifications that clients named in their answers and were not told of.
 pub const UNKNOWN_IDS: &str = "flare_unknown_ids_total";
+/// Filters evaluated, each once for a version of a document.
+pub const FILTERED: &str = "flare_filter_evaluations_total";
+/// Evaluations of filters that failed.
+pub const FILTER_FAILED: &str = "flare_filter_failures_total";
 /// Seconds from the store to the client, of notifications accepted.
 pub const LATENCY: &str = "flare_delivery_latency_seconds";
 /// Notifications pending, of all subscriptions.

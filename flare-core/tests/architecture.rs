@@ -113,6 +113,11 @@ fn delivery_over_http_uses_only_model_port_error_and_tools() {
 }
 
 #[test]
+fn filters_use_only_model_and_tools() {
+    assert_room("filter", &["filter", "model", "tools"]);
+}
+
+#[test]
 fn upkeep_uses_only_model_port_and_error() {
     assert_room("upkeep", &["upkeep", "port", "model", "error"]);
 }

@@ -70,6 +70,7 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         routes::subscriptions::read,
         routes::subscriptions::replace,
         routes::subscriptions::delete,
+        routes::filters::test,
         routes::operations::status,
         routes::operations::pause,
         routes::operations::resume,

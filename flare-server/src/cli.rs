@@ -10,7 +10,7 @@ use flare_core::port::Purpose;
 
 use crate::config::{Config, Layers};
 use crate::failure::Failure;
-use crate::{start, status, upkeep, version};
+use crate::{filter, start, status, upkeep, version};
 
 /// Tells clients when documents change.
 ///
@@ -34,6 +34,8 @@ enum Command {
     Cleanup(upkeep::Wish),
     /// Ask a running server how it and its subscriptions are doing.
     Status(status::Question),
+    /// Try a subscription's filter on a document.
+    Filter(filter::FilterQuestion),
     /// Print the configuration in effect as TOML, secrets masked.
     Config(Source),
     /// Print version, commit and date.
@@ -90,6 +92,7 @@ pub fn run() -> ExitCode {
         Command::Fixup(wish) => upkeep::carry_out(Purpose::Fixup, &wish),
         Command::Cleanup(wish) => upkeep::carry_out(Purpose::Cleanup, &wish),
         Command::Status(question) => status::ask(&question),
+        Command::Filter(question) => filter::ask(&question),
         Command::Config(source) => source.read().and_then(|config| show(&config)),
         Command::Version => {
             say(&format!("{}\n", version::VERSION));

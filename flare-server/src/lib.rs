@@ -7,6 +7,7 @@ pub mod config;
 mod descriptors;
 mod etcd;
 mod failure;
+mod filter;
 mod logging;
 mod metering;
 mod serve;

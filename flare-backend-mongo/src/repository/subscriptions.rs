@@ -29,6 +29,8 @@ const KIND: RecordKind = RecordKind::Subscription;
 
 /// In `lanes`: they do not send on their own.
 const PASSIVE: i64 = 1 << 52;
+/// And one with a filter by this.
+const FILTERED: i64 = 1 << 53;
 
 /// More than there are partitions to look through.
 const SEAT_RACES: usize = 64;
@@ -82,27 +84,31 @@ pub(super) fn read_member(record: Record<'_>) -> Result<Member> {
     let id = SubscriptionId::from_bytes(record.id("_id")?);
     let generation = record.small("generation").unwrap_or_default();
     let status = read_status(record).unwrap_or(SubscriptionStatus::Unreadable);
-    let (lanes, slot, mode) = read_indexed_lanes(record).unwrap_or((1, None, Mode::Active));
-    Ok(Member::new(id, Generation::new(generation), status, lanes).pinned(slot).in_mode(mode))
+    let unknown = (1, None, Mode::Active, false);
+    let (lanes, slot, mode, filtered) = read_indexed_lanes(record).unwrap_or(unknown);
+    let member = Member::new(id, Generation::new(generation), status, lanes);
+    Ok(member.pinned(slot).in_mode(mode).with_filter(filtered))
 }
 
-/// The number of lanes, the slot that is reserved for them and the mode, as the index has them.
+/// The number of lanes, the slot that is reserved for them, the mode and whether there is a filter, as the
+/// index has them.
 fn indexed_lanes(subscription: &Subscription) -> i64 {
     let slot = subscription.slot.map_or(0, |slot| i64::from(slot) + 1);
     let mode = if subscription.spec.mode() == Mode::Passive { PASSIVE } else { 0 };
-    mode | (slot << 16) | i64::from(subscription.spec.delivery().lanes())
+    let filter = if subscription.spec.filter().is_some() { FILTERED } else { 0 };
+    filter | mode | (slot << 16) | i64::from(subscription.spec.delivery().lanes())
 }
 
-fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>, Mode)> {
+fn read_indexed_lanes(record: Record<'_>) -> Result<(u16, Option<u32>, Mode, bool)> {
     let corrupt = || record.corrupt("lanes");
     let number = record.number("lanes")?;
     let mode = if number & PASSIVE == 0 { Mode::Active } else { Mode::Passive };
     let lanes = u16::try_from(number & 0xffff).map_err(|_| corrupt())?;
-    let slot = match (number & !PASSIVE) >> 16 {
+    let slot = match (number & !(PASSIVE | FILTERED)) >> 16 {
         0 => None,
         slot => Some(u32::try_from(slot - 1).map_err(|_| corrupt())?),
     };
-    Ok((lanes, slot, mode))
+    Ok((lanes, slot, mode, number & FILTERED != 0))
 }
 
 pub(super) fn write_subscription(

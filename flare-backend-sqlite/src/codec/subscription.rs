@@ -133,6 +133,17 @@ fn read_spec(text: &str) -> Decoded<SubscriptionSpec> {
     SubscriptionSpec::from_stored(text).map_err(|_| damaged("spec"))
 }
 
+/// The bits of the column `passive`, which tells more than that by now.
+const PASSIVE: i64 = 1;
+const FILTERED: i64 = 2;
+
+/// What the column `passive` holds.
+pub(crate) fn marks(subscription: &Subscription) -> i64 {
+    let spec = &subscription.spec;
+    let passive = if spec.mode() == Mode::Passive { PASSIVE } else { 0 };
+    passive | if spec.filter().is_some() { FILTERED } else { 0 }
+}
+
 /// What spread has to know of a subscription, from `id, generation, status, lanes, slot, passive`. What cannot be read
 /// of it is for those to know who can read the record: its rows are made all the same.
 pub(crate) fn member(row: &Row<'_>) -> rusqlite::Result<Option<Member>> {
@@ -144,8 +155,10 @@ pub(crate) fn member(row: &Row<'_>) -> rusqlite::Result<Option<Member>> {
     let status = read_word(&status, "status").unwrap_or(SubscriptionStatus::Unreadable);
     let lanes = read_small(lanes, "lanes").unwrap_or(1);
     let member = Member::new(SubscriptionId::from_bytes(id), generation, status, lanes);
-    let mode = if row.get(5)? { Mode::Passive } else { Mode::Active };
-    Ok(Some(member.pinned(read_slot(slot, "slot").unwrap_or(None)).in_mode(mode)))
+    let marks: i64 = row.get(5)?;
+    let mode = if marks & PASSIVE == 0 { Mode::Active } else { Mode::Passive };
+    let member = member.pinned(read_slot(slot, "slot").unwrap_or(None)).in_mode(mode);
+    Ok(Some(member.with_filter(marks & FILTERED != 0)))
 }
 
 /// A lane's state as JSON, under the epoch that stores it.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flare_core::model::subscription::{Mode, UrlTemplate};
+use flare_core::model::subscription::UrlTemplate;
 use flare_core::model::{
     Generation, PartitionId, ResourceId, SlotHash, Subscription, SubscriptionId, SubscriptionStatus,
 };
@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteRepository;
 use super::documents::{ScanPage, pages};
-use crate::codec::subscription::{COLUMNS, FROM, StoredSubscription, member, spec};
+use crate::codec::subscription::{COLUMNS, FROM, StoredSubscription, marks, member, spec};
 use crate::codec::{count, counted, time};
 use crate::engine::{Effort, Reader, Tx, names};
 use crate::error;
@@ -192,10 +192,6 @@ fn is_told(subscription: &Subscription) -> bool {
     subscription.status != SubscriptionStatus::Deleting
 }
 
-fn is_passive(subscription: &Subscription) -> bool {
-    subscription.spec.mode() == Mode::Passive
-}
-
 /// Which format a worker must know, if it is not the first one.
 fn needs(subscription: &Subscription) -> Option<u32> {
     Some(subscription.spec.needs()).filter(|needs| *needs > 1)
@@ -290,7 +286,7 @@ fn insert(tx: &mut Tx<'_>, given: &Subscription, most: u32) -> Worked<Subscripti
         time(subscription.updated_at),
         subscription.resumed_at.map(time),
         text,
-        is_passive(&subscription),
+        marks(&subscription),
         SlotHash::of(subscription.id).number(),
         needs(&subscription),
         subscription.left_at.map(time),
@@ -332,7 +328,7 @@ fn replace(tx: &mut Tx<'_>, generation: Generation, given: &Subscription) -> Wor
         time(next.updated_at),
         next.resumed_at.map(time),
         text,
-        is_passive(&next),
+        marks(&next),
         needs(&next),
         next.left_at.map(time),
     ];

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::flare::{Flare, not_found};
 use crate::error::{Error, Result};
 use crate::model::{
-    ClientCondition, DocumentDelivery, DocumentKey, DocumentUrl, Row, RowKey, Subscription,
-    SubscriptionId,
+    ClientCondition, DocumentDelivery, DocumentKey, DocumentUrl, FilterVerdict, Row, RowKey,
+    Subscription, SubscriptionId,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::port::{Listing, Page};
@@ -25,14 +25,25 @@ impl Flare {
         if resources.is_empty() {
             return Err(not_found(OPERATION, "resource for", &url));
         }
-        let documents = resources.into_iter().map(|it| DocumentKey::new(it.id, url.clone()));
-        let rows = self.rows_of(documents.collect(), page).await?;
+        let documents: Vec<_> =
+            resources.iter().map(|it| DocumentKey::new(it.id, url.clone())).collect();
+        let rows = self.rows_of(documents.clone(), page).await?;
+        let documents = self.context().repository.documents(documents).await?;
         let now = self.context().time().await?;
         let mut known = HashMap::new();
         let mut told = Vec::with_capacity(rows.items.len());
         for row in &rows.items {
             let (subscription, client) = self.client_of(row, &mut known).await?;
-            told.push(DocumentDelivery::of(row, subscription.as_ref(), &client, now));
+            let mut delivery = DocumentDelivery::of(row, subscription.as_ref(), &client, now);
+            let subscription = known.get(&row.key.subscription).and_then(Option::as_ref);
+            let mut newest = resources.iter().zip(&documents);
+            let newest = newest.find(|(resource, _)| resource.id == row.document.resource);
+            if let (Some(subscription), Some((resource, Some(document)))) = (subscription, newest) {
+                let verdict = self.context().verdict(subscription, resource, document);
+                delivery.filtered =
+                    !document.version.is_gone() && verdict == Some(FilterVerdict::Refuses);
+            }
+            told.push(delivery);
         }
         let mut listing = Listing::new(told, rows.total);
         listing.unreadable = rows.unreadable;

@@ -8,6 +8,7 @@ mod cluster;
 mod dead_letters;
 mod deliveries;
 mod ensure;
+mod filters;
 mod find;
 mod flare;
 mod left;

@@ -261,10 +261,16 @@ impl Flare {
         spec: &SubscriptionSpec,
         parent: &Resource,
     ) -> std::result::Result<(), Invalid> {
-        check_supported(spec)?;
+        #[cfg(not(feature = "signing"))]
+        if spec.signing().is_some() {
+            return Err(crate::pipeline::sign::not_built_in());
+        }
         spec.check_masks()?;
         self.check_lanes(spec)?;
         let wildcards: Vec<&str> = parent.endpoint.wildcards().collect();
+        if let Some(filter) = spec.filter() {
+            self.context().filters.check(filter, &wildcards)?;
+        }
         spec.check_placeholders(&wildcards)
     }
 
@@ -285,16 +291,4 @@ impl Flare {
 pub(super) enum Swapped {
     Done(Subscription),
     Conflict(Subscription),
-}
-
-/// A setting without effect would be worse than a refusal.
-fn check_supported(spec: &SubscriptionSpec) -> std::result::Result<(), Invalid> {
-    #[cfg(not(feature = "signing"))]
-    if spec.signing().is_some() {
-        return Err(crate::pipeline::sign::not_built_in());
-    }
-    if spec.filter().is_some() {
-        return Err(Invalid::new("filter", "is not supported by this version yet"));
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Document, Epoch, Round, Row, Subscription, Timestamp, Version};
+use super::{Action, Document, Epoch, Round, Row, Timestamp, Version};
 
 /// Whether the client should hold the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,6 +13,22 @@ pub enum Target {
     Present,
     /// The version is gone, or the filter says no.
     Absent,
+}
+
+/// What a subscription's filter says of a document. Without a filter it is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FilterVerdict {
+    /// The client should have it.
+    Wants,
+    /// The client should not have it, nor see what is in it.
+    Refuses,
+}
+
+impl FilterVerdict {
+    /// The verdict of a filter that matches, or does not.
+    pub const fn of(matches: bool) -> Self {
+        if matches { Self::Wants } else { Self::Refuses }
+    }
 }
 
 /// Whether the client holds the document, as far as we know.
@@ -110,49 +126,59 @@ pub struct Telling {
     pub holding: Present,
     /// In which round it is told.
     pub round: Round,
+    /// Whether it is told nothing of the content: the filter refuses that.
+    pub withholds: bool,
 }
 
 impl Telling {
-    /// What the row's client is to be told, so that it has what the document and its subscription say;
+    /// What the row's client is to be told, so that it has what the document and its filter say;
     /// nothing, if it has that already. Whoever tells clients anything, by whatever way, decides it here.
     pub fn of(
         row: &Row,
         document: &Document,
-        subscription: &Subscription,
         tenure: &Tenure,
+        verdict: FilterVerdict,
     ) -> Option<Self> {
         let holding = tenure.holding(row.present, row.epoch, row.since);
-        Self::to(holding, row, document, subscription)
+        Self::to(holding, row, document, verdict)
     }
 
-    /// The same for a puller that has claimed the row: it is told by what the client held before. What
-    /// waited when the last lanes were left may have been sent by them.
-    pub fn of_claimed(row: &Row, document: &Document, subscription: &Subscription) -> Option<Self> {
+    /// The same for a puller that has claimed the row, whose tenure began when the last lanes were left:
+    /// it is told by what the client held before the claim.
+    pub fn of_claimed(
+        row: &Row,
+        document: &Document,
+        left: &Tenure,
+        verdict: FilterVerdict,
+    ) -> Option<Self> {
         let held = row.claim.map_or(row.present, |claim| claim.held);
-        let taken_at = subscription.left_at.unwrap_or(Timestamp::EPOCH);
-        let tenure = Tenure { epoch: subscription.least_epoch, taken_at };
-        let holding = tenure.holding(held, row.epoch, row.since);
-        Self::to(holding, row, document, subscription)
+        Self::to(left.holding(held, row.epoch, row.since), row, document, verdict)
     }
 
     fn to(
         holding: Present,
         row: &Row,
         document: &Document,
-        subscription: &Subscription,
+        verdict: FilterVerdict,
     ) -> Option<Self> {
-        match decide(target(document, subscription), holding) {
+        let version = document.version;
+        match decide(target(version, verdict), holding) {
             Decision::Send(action) => {
-                Some(Self { version: document.version, action, holding, round: row.round })
+                // Also of a deleted document: what the filter refused last is not shown on that occasion.
+                let withholds = verdict == FilterVerdict::Refuses;
+                Some(Self { version, action, holding, round: row.round, withholds })
             }
             Decision::SettleSilently => None,
         }
     }
 }
 
-/// Whether a subscription's client should hold a document. What a filter says belongs here.
-fn target(document: &Document, _subscription: &Subscription) -> Target {
-    if document.version.is_gone() { Target::Absent } else { Target::Present }
+/// Whether a client should hold a document at a version. Deletions are not filtered.
+const fn target(version: Version, verdict: FilterVerdict) -> Target {
+    match verdict {
+        FilterVerdict::Wants if !version.is_gone() => Target::Present,
+        _ => Target::Absent,
+    }
 }
 
 /// How an attempt ended, as far as the client's holding is concerned.
@@ -185,6 +211,9 @@ pub const fn present_after(before: Present, action: Action, verdict: Verdict) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{
+        DocumentKey, DocumentUrl, Generation, ResourceId, Revision, Spread, SubscriptionId,
+    };
 
     const HOLDINGS: [Present; 3] = [Present::No, Present::Maybe, Present::Yes];
 
@@ -234,6 +263,38 @@ mod tests {
             for before in HOLDINGS {
                 assert_eq!(present_after(before, action, Verdict::Failure), before);
             }
+        }
+    }
+
+    #[test]
+    fn what_a_filter_refuses_is_absent_and_what_is_in_it_is_withheld() {
+        use FilterVerdict::{Refuses, Wants};
+        let url = DocumentUrl::parse("http://a.example/u/1").unwrap();
+        let key = DocumentKey::new(ResourceId::from_bytes([2; 16]), url);
+        let (live, gone) = (Version::live(Revision::new(1)), Version::gone(Revision::new(1)));
+        let id = SubscriptionId::from_bytes([1; 16]);
+        let spread = Spread::new(id, Generation::new(1), key.clone(), live);
+        let tenure = Tenure { epoch: Epoch::new(1), taken_at: Timestamp::EPOCH };
+        let cases = [
+            (live, Present::No, Wants, Some((Action::Create, false))),
+            (live, Present::Yes, Wants, Some((Action::Update, false))),
+            (live, Present::No, Refuses, None),
+            (live, Present::Maybe, Refuses, Some((Action::Delete, true))),
+            (live, Present::Yes, Refuses, Some((Action::Delete, true))),
+            (gone, Present::No, Wants, None),
+            (gone, Present::Yes, Wants, Some((Action::Delete, false))),
+            (gone, Present::No, Refuses, None),
+            (gone, Present::Yes, Refuses, Some((Action::Delete, true))),
+        ];
+        for (version, present, verdict, expected) in cases {
+            let mut row = Row::new(&spread, Timestamp::from_unix_seconds(1));
+            row.present = present;
+            let document = Document::new(key.clone(), version, Timestamp::EPOCH);
+            let pushed = Telling::of(&row, &document, &tenure, verdict);
+            let pulled = Telling::of_claimed(&row, &document, &tenure, verdict);
+            assert_eq!(pushed, pulled);
+            let told = pushed.map(|telling| (telling.action, telling.withholds));
+            assert_eq!(told, expected, "{version}, holds {present:?}, filter {verdict:?}");
         }
     }
 

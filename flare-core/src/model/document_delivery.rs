@@ -29,6 +29,8 @@ pub struct DocumentDelivery {
     pub next_attempt_at: Option<Timestamp>,
     /// Why it was given up, or why the client last failed.
     pub last_error: Option<String>,
+    /// Whether the subscription's filter refuses the document as it is now: the client is not to hold it.
+    pub filtered: bool,
 }
 
 /// What a change waits for before its client is told.
@@ -121,6 +123,7 @@ impl DocumentDelivery {
             attempts: row.attempts,
             next_attempt_at: at.map(|at| at.max(now)),
             last_error: row.dead.as_ref().and_then(|dead| dead.last_error.clone()).or(of_client),
+            filtered: false,
         }
     }
 }

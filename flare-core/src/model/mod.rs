@@ -46,7 +46,9 @@ mod version;
 pub use action::Action;
 pub use bucket::{Bucket, BucketRange};
 pub use dead_notification::DeadNotification;
-pub use decision::{Decision, Present, Target, Telling, Tenure, Verdict, decide, present_after};
+pub use decision::{
+    Decision, FilterVerdict, Present, Target, Telling, Tenure, Verdict, decide, present_after,
+};
 pub use detect::{Detected, DocumentChange, detect_delete, detect_leave, detect_put};
 pub use document::{Content, Document, DocumentKey, MovedFrom, PartitionId};
 pub use document_delivery::{ClientCondition, DocumentDelivery, WaitsFor};
@@ -67,8 +69,8 @@ pub use row::{
 pub use slot_hash::SlotHash;
 pub use spread::{Round, Spread, SpreadCause};
 pub use subscription::{
-    BackfillProgress, ContentOptions, Method, Subscription, SubscriptionInput, SubscriptionReport,
-    SubscriptionSpec, SubscriptionStatus,
+    BackfillProgress, ContentOptions, Filter, Method, Subscription, SubscriptionInput,
+    SubscriptionReport, SubscriptionSpec, SubscriptionStatus,
 };
 pub use template::{Escape, MissingValue, Template};
 pub use timestamp::Timestamp;

@@ -8,14 +8,15 @@
 //! | format | brings |
 //! |---|---|
 //! | 2 | subscriptions whose clients are told nothing by themselves (`mode: passive`) |
-//! | 3 | subscriptions that are told of many documents in one request (`delivery.batch`) |
+//! | 3 | subscriptions with a filter |
+//! | 4 | subscriptions that are told of many documents in one request (`delivery.batch`) |
 
 use std::fmt;
 
 use super::{DocumentKey, JobId, LaneId, ResourceId, RowKey, SubscriptionId};
 
 /// The format of records that this version knows: it reads all up to it.
-pub const RECORD_FORMAT: u32 = 3;
+pub const RECORD_FORMAT: u32 = 4;
 
 /// What kind of thing a stored record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(
             newer.to_string(),
             "subscription 01010101-0101-0101-0101-010101010101: \
-             a worker must know format 3, this version knows 2"
+             a worker must know format 4, this version knows 3"
         );
         let shown = "7".to_owned();
         let name = RecordName::Unnamed { kind: RecordKind::Row, shown };

@@ -27,7 +27,7 @@ pub(crate) fn compose(
     now: Timestamp,
 ) -> Result<DeliveryRequest, Invalid> {
     let (spec, action) = (&subscription.spec, telling.action);
-    let mut told = Notification::new(&resource.change, document, action);
+    let mut told = notification(resource, document, telling);
     let revision = told.shown_revision();
     let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
     let lookup = |name: &str| match name {
@@ -86,7 +86,7 @@ pub(crate) fn envelop(
     document: &Document,
     telling: Telling,
 ) -> Result<Bytes, Invalid> {
-    let told = Notification::new(&resource.change, document, telling.action);
+    let told = notification(resource, document, telling);
     let revision = told.shown_revision();
     let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
     let lookup = |name: &str| match name {
@@ -98,6 +98,16 @@ pub(crate) fn envelop(
     let id = id_of(subscription.id, &document.key.url, telling);
     let told = told.data(data.as_deref()).webhook_id(&id);
     Ok(told.body(subscription.spec.content().enveloped()))
+}
+
+/// What the client is told, without what the filter keeps from it.
+fn notification<'a>(
+    resource: &'a Resource,
+    document: &'a Document,
+    telling: Telling,
+) -> Notification<'a> {
+    let told = Notification::new(&resource.change, document, telling.action);
+    if telling.withholds { told.withhold_content() } else { told }
 }
 
 /// What a notification is known by.

@@ -15,10 +15,12 @@ use super::progress::{LoopReport, Progress, Pulse};
 use super::pull::PullBells;
 use super::restore::Restorer;
 use super::settings::Settings;
+use super::spread::MemberFilters;
 use super::spread_all::ApartResources;
 use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
 use crate::error::Result;
+use crate::filter::Filters;
 use crate::model::{IdSource, NodeId, Timestamp};
 use crate::ownership::DrainLimit;
 use crate::port::{Clock, Delivery, Lease, Queue, Repository};
@@ -60,6 +62,10 @@ pub(crate) struct Context {
     pub(crate) apart: ApartResources,
     /// The lanes that this runtime works.
     pub(crate) near: NearLanes,
+    /// What subscriptions' filters say.
+    pub(crate) filters: Filters,
+    /// The filters of those that documents are spread to.
+    pub(crate) member_filters: MemberFilters,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
     /// When it was built, by the monotonic clock.
@@ -105,6 +111,8 @@ impl Context {
             bells: PullBells::default(),
             apart: ApartResources::default(),
             near: NearLanes::default(),
+            filters: Filters::default(),
+            member_filters: MemberFilters::default(),
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,

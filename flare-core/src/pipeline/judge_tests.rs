@@ -31,7 +31,8 @@ pub(super) fn attempt_of(document: usize, action: Action, holding: Present) -> A
     );
     let row = Row::new(&spread, Timestamp::EPOCH);
     let stored_at = Timestamp::EPOCH;
-    let telling = Telling { version: live(5), action, holding, round: Round::ZERO };
+    let (version, round, withholds) = (live(5), Round::ZERO, false);
+    let telling = Telling { version, action, holding, round, withholds };
     Attempt { row, telling, stored_at, probe: false }
 }
 

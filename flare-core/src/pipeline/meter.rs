@@ -2,9 +2,9 @@
 //! of that name it costs nothing.
 
 #[cfg(feature = "metrics")]
-pub(crate) use counting::{accepted, attempted, named_unknown, sample};
+pub(crate) use counting::{accepted, attempted, filtered, named_unknown, sample};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use silent::{accepted, attempted, named_unknown};
+pub(crate) use silent::{accepted, attempted, filtered, named_unknown};
 
 #[cfg(feature = "metrics")]
 mod counting {
@@ -58,6 +58,16 @@ mod counting {
     /// A client named so many notifications that it was not told of.
     pub(crate) fn named_unknown(count: usize) {
         counter!(observe::UNKNOWN_IDS).increment(count as u64);
+    }
+
+    /// Filters were asked about documents, and some of them failed.
+    pub(crate) fn filtered(evaluated: u64, failed: u64) {
+        if evaluated > 0 {
+            counter!(observe::FILTERED).increment(evaluated);
+        }
+        if failed > 0 {
+            counter!(observe::FILTER_FAILED).increment(failed);
+        }
     }
 
     /// Looks now and then at what is pending, queued and stuck.
@@ -124,4 +134,5 @@ mod silent {
     pub(crate) fn attempted(_: &Judgement, _: Duration) {}
 
     pub(crate) fn named_unknown(_: usize) {}
+    pub(crate) fn filtered(_: u64, _: u64) {}
 }

@@ -32,6 +32,7 @@ pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod crew;
 pub(crate) mod event;
+mod filtering;
 pub(crate) mod health;
 pub(crate) mod herald;
 pub(crate) mod ingest;

@@ -163,7 +163,12 @@ impl Handing<'_> {
                 return Ok(None);
             }
         };
-        let Some(telling) = Telling::of_claimed(row, &document, self.subscription) else {
+        let verdict = self.context.verdict(self.subscription, self.resource, &document);
+        let Some(verdict) = verdict else {
+            self.give_back(row);
+            return Ok(None);
+        };
+        let Some(telling) = Telling::of_claimed(row, &document, &self.subscription.left(), verdict) else {
             let (version, present) = (document.version, Present::No);
             self.end(row, ClaimEffect::Settle { version, present, not_before: None });
             return Ok(None);

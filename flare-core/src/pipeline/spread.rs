@@ -1,8 +1,12 @@
 //! Takes documents and one partition; gives every subscription in it a row that wants them, then
 //! wakes the lanes. Idempotent, unfenced: may run anywhere, twice, late.
 
+mod filtering;
+
 use std::collections::BTreeSet;
 
+pub(crate) use self::filtering::MemberFilters;
+use self::filtering::Selection;
 use super::batch::batches;
 use super::context::Context;
 use super::load::{Documents, TaskLoad, take_from};
@@ -76,9 +80,12 @@ pub(super) async fn spread(
             first = documents.keys().nth(turn.any_of(documents.len())).cloned();
         }
         let some = take_from(documents, first.as_ref(), count);
-        write(turn, members, &some).await?;
-        context.wake(lanes(context, members, &some)).await?;
-        context.bells.ring(members.iter().map(|member| member.subscription));
+        let chosen = Selection::of(turn, members, &some).await?;
+        write(turn, members, &some, &chosen).await?;
+        context.wake(lanes(context, members, &some, &chosen)).await?;
+        let told = members.iter().enumerate();
+        let told = told.filter(|(at, member)| chosen.concerns(*at, member, &some));
+        context.bells.ring(told.map(|(_, member)| member.subscription));
         let count = some.len();
         match note {
             Note::Dispatch => dispatched(turn, some).await?,
@@ -117,38 +124,52 @@ async fn closed(turn: &Turn<'_>, partition: PartitionId, documents: Documents) -
     Ok(())
 }
 
-async fn write(turn: &Turn<'_>, members: &[Member], documents: &Documents) -> Result<()> {
+async fn write(
+    turn: &Turn<'_>,
+    members: &[Member],
+    documents: &Documents,
+    chosen: &Selection,
+) -> Result<()> {
     let (repository, limit) = (&turn.context.repository, turn.context.batch_limit());
-    let all = members.len() * documents.len();
-    let (mut written, mut rows) = (0, Vec::with_capacity(limit.min(all)));
-    for member in members {
-        for (url, version) in documents {
-            let document = DocumentKey::new(turn.resource, url.clone());
-            rows.push(Spread::new(member.subscription, member.generation, document, *version));
-            if rows.len() == limit || written + rows.len() == all {
-                written += rows.len();
+    let mut rows = Vec::with_capacity(limit.min(members.len() * documents.len()));
+    for (at, member) in members.iter().enumerate() {
+        for (number, (url, version)) in documents.iter().enumerate() {
+            let Some(cause) = chosen.cause((at, member), (number, url)) else { continue };
+            if rows.len() == limit {
                 repository.spread_rows(std::mem::take(&mut rows)).await?;
                 turn.advances();
-                if written < all {
-                    // A store that never waits would let nobody else run in between.
-                    tokio::task::yield_now().await;
-                }
+                // A store that never waits would let nobody else run in between.
+                tokio::task::yield_now().await;
             }
+            let document = DocumentKey::new(turn.resource, url.clone());
+            let row = Spread::new(member.subscription, member.generation, document, *version);
+            rows.push(row.because(cause));
         }
+    }
+    if !rows.is_empty() {
+        repository.spread_rows(rows).await?;
+        turn.advances();
     }
     Ok(())
 }
 
 /// The lanes that got something to do. One that is not active looks for itself when it becomes so.
-fn lanes(context: &Context, members: &[Member], documents: &Documents) -> BTreeSet<(LaneId, u32)> {
-    let active = members.iter().filter(|member| member.status == SubscriptionStatus::Active);
+fn lanes(
+    context: &Context,
+    members: &[Member],
+    documents: &Documents,
+    chosen: &Selection,
+) -> BTreeSet<(LaneId, u32)> {
+    let active = members.iter().enumerate();
+    let active = active.filter(|(_, member)| member.status == SubscriptionStatus::Active);
     active
-        .flat_map(|member| {
+        .flat_map(|(at, member)| {
             let slot = context.slot(member.subscription, member.slot);
-            let lane = move |url: &DocumentUrl| {
-                (LaneId::new(member.subscription, url.bucket().lane(member.lanes)), slot)
+            let lane = move |(number, url): (usize, &DocumentUrl)| {
+                chosen.cause((at, member), (number, url))?;
+                Some((LaneId::new(member.subscription, url.bucket().lane(member.lanes)), slot))
             };
-            documents.keys().map(lane)
+            documents.keys().enumerate().filter_map(lane)
         })
         .collect()
 }

@@ -12,6 +12,8 @@ mod deletes_resource;
 mod dependable;
 mod expiry;
 mod far_queue;
+#[cfg(feature = "filter")]
+mod filters;
 mod first_hour;
 mod intervals;
 mod journey;

@@ -6,6 +6,7 @@ pub(crate) mod backfill;
 pub(crate) mod cluster;
 pub(crate) mod deliveries;
 pub(crate) mod documents;
+pub(crate) mod filters;
 pub(crate) mod health;
 pub(crate) mod node;
 pub(crate) mod operations;
@@ -63,6 +64,7 @@ where
         .route(&below("demand"), post(passive::demand))
         .route(&below("pull"), post(passive::pull))
         .route(&below("settle"), post(passive::settle))
+        .route("/filters/test", post(filters::test))
         .route("/deliveries/{*url}", get(deliveries::list))
         .route(
             "/documents/{*url}",

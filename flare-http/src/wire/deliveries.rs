@@ -64,6 +64,10 @@ struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_error: Option<String>,
+    /// Shown if the filter refuses the document as it is now: the client is not to hold it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    filtered: bool,
 }
 
 /// A version of a document: its revision, and whether it is deleted in it.
@@ -90,6 +94,7 @@ impl DeliveryView {
             attempts: delivery.attempts,
             next_attempt_at: delivery.next_attempt_at.map(|at| at.to_string()),
             last_error: delivery.last_error.clone(),
+            filtered: delivery.filtered,
         }
     }
 }

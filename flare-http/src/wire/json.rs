@@ -24,6 +24,36 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Inva
     T::deserialize(Json::of(raw)).map_err(|Refusal(invalid)| invalid)
 }
 
+/// What a type asks for that wants JSON as it was written.
+const RAW_JSON: &str = "flare::RawJson";
+
+/// JSON as it was written, whatever it is; for types that [`read`] reads.
+pub(crate) struct RawJson(String);
+
+impl RawJson {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = RawJson;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RawJson, E> {
+                Ok(RawJson(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_newtype_struct(RAW_JSON, Written)
+    }
+}
+
 /// One JSON value that has not been looked into yet.
 ///
 /// A number is an integer where one is asked for, else a newtype of its text; never a float, which would
@@ -161,10 +191,13 @@ impl<'de> Deserializer<'de> for Json<'de> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Refusal> {
-        visitor.visit_newtype_struct(self)
+        match name {
+            RAW_JSON => visitor.visit_borrowed_str(self.0),
+            _ => visitor.visit_newtype_struct(self),
+        }
     }
 
     /// A word; none has anything with it.

@@ -14,6 +14,7 @@ pub(crate) mod document;
 pub(crate) mod endpoint;
 pub(crate) mod entries;
 pub(crate) mod extent;
+pub(crate) mod filter;
 pub(crate) mod json;
 pub(crate) mod node;
 pub(crate) mod operation;

@@ -33,7 +33,9 @@ pub(crate) struct NewSubscription {
     /// The client's own values, sent along; needs the envelope.
     #[schema(value_type = Option<BTreeMap<String, DataValue>>)]
     data: Option<Data>,
-    /// Not supported by this version yet: must be left out.
+    /// Which documents the client should have: a CEL expression over `document`, `revision` and `params`,
+    /// the wildcard values of its URL.
+    #[schema(max_length = 4096)]
     filter: Option<String>,
     /// Absent keeps the secrets there are, null removes them.
     #[serde(default, deserialize_with = "given")]

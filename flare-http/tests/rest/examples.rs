@@ -60,6 +60,7 @@ async fn every_example_gives_the_documented_status() {
         ("post", "/resources/{rid}/subscriptions/{id}/settle"),
         ("post", "/resources/{rid}/subscriptions/{id}/demand"),
         ("post", "/resources/{rid}/subscriptions/{id}/pull"),
+        ("post", "/filters/test"),
         ("post", "/cluster/nodes/{id}/drain"),
     ] {
         let url = &spec.0["paths"]["/documents/{url}"]["put"]["parameters"][0]["example"];

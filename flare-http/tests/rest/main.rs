@@ -9,6 +9,7 @@ mod cluster;
 mod documents;
 mod examples;
 mod faults;
+mod filters;
 mod log;
 mod mounting;
 mod node;

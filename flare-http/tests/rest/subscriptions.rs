@@ -152,7 +152,7 @@ async fn refusals_name_the_field() {
         (r#""endpoint":{"url":"http://c.example/{name}"}"#, "endpoint.url"),
         (r#""endpoint":{"url":"http://c.example/","x":1}"#, "endpoint.x"),
         (r#""endpoint":{"url":"http://c.example/"},"status":"active""#, "status"),
-        (r#""endpoint":{"url":"http://c.example/"},"filter":"true""#, "filter"),
+        (r#""endpoint":{"url":"http://c.example/"},"filter":"nobody""#, "filter"),
         (r#""endpoint":{"url":"http://c.example/"},"mode":"pull""#, "mode"),
         (r#""endpoint":{"url":"http://c.example/"},"backfill":1"#, "backfill"),
         (

@@ -43,6 +43,27 @@ fn version_has_the_commit_and_its_date() {
 }
 
 #[test]
+fn a_filter_is_tried_on_a_file() {
+    let file = Scratch::new("order.json", r#"{"total":9007199254740993}"#);
+    let cases = [
+        ("document.total == 9007199254740993 && params.shop == 'bern'", 0, "true\n", ""),
+        ("document.total > 9007199254740993", 0, "false\n", ""),
+        ("document.missing", 1, "", "the filter fails on it: there is no document.missing"),
+        ("document.total >", 2, "", "filter: line 1, column 17:"),
+    ];
+    for (filter, code, out, said) in cases {
+        let asked = ["filter", filter, file.path(), "--param", "shop=bern"];
+        let (found, answer, errors) = run(&mut flare(&asked));
+        assert_eq!((found, answer.as_str()), (code, out), "{filter}: {errors}");
+        assert!(errors.contains(said), "{filter}: {errors}");
+    }
+    let (code, _, errors) = run(&mut flare(&["filter", "true", "/nowhere/at-all.json"]));
+    assert_eq!(code, 1);
+    assert!(errors.contains("cannot read /nowhere/at-all.json"), "{errors}");
+    assert_eq!(run(&mut flare(&["filter", "true", file.path(), "-p", "shop"])).0, 2);
+}
+
+#[test]
 fn config_shows_what_is_in_effect_and_no_secret() {
     let file = Scratch::new(
         "config.toml",

@@ -212,7 +212,10 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
         let lanes = 1 + (index % 3) as u16;
         let mode = if index % 4 == 1 { Mode::Passive } else { Mode::Active };
         let spec = SubscriptionSpec::post(make.client_url()).concurrency(4).lanes(lanes.into());
-        subscription.spec = spec.mode(mode).build().unwrap();
+        let spec = spec.mode(mode);
+        let filtered = index % 3 == 1;
+        let spec = if filtered { spec.filter("document.a == 1") } else { spec };
+        subscription.spec = spec.build().unwrap();
         let resource = subscription.resource;
         let (id, partition) = seat(&repo, subscription, 3).await;
         // Some are replaced more often, so that generations differ.
@@ -230,7 +233,7 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
                 status.as_str(),
                 lanes,
                 slot,
-                mode == Mode::Passive,
+                (mode == Mode::Passive, filtered),
             ));
         }
     }
@@ -240,7 +243,8 @@ pub async fn rs5_gives_members_as_they_stand(repo: Repo) {
         let as_they_stand = members.into_iter().map(|member| {
             let (generation, status) = (member.generation.get(), member.status.as_str());
             let passive = member.mode == Mode::Passive;
-            (member.subscription, generation, status, member.lanes, member.slot, passive)
+            let marks = (passive, member.filtered);
+            (member.subscription, generation, status, member.lanes, member.slot, marks)
         });
         assert_eq!(as_they_stand.collect::<BTreeSet<_>>(), expected);
     }

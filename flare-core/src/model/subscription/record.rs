@@ -3,7 +3,9 @@
 use serde::{Serialize, Serializer};
 
 use super::{SubscriptionSpec, SubscriptionStatus};
-use crate::model::{Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Timestamp};
+use crate::model::{
+    Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Tenure, Timestamp,
+};
 
 /// A client's wish to be told about a resource's documents, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,5 +97,11 @@ impl Subscription {
             least_epoch: Epoch::ZERO,
             left_at: None,
         }
+    }
+
+    /// Since when nobody sends for it by itself, if it has left its lanes: what waited before that may have
+    /// been sent.
+    pub fn left(&self) -> Tenure {
+        Tenure { epoch: self.least_epoch, taken_at: self.left_at.unwrap_or(Timestamp::EPOCH) }
     }
 }

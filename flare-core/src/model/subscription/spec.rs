@@ -98,11 +98,12 @@ impl SubscriptionSpec {
     /// Which format a worker must know, so that nothing it does not know of is left aside; stores write
     /// it with the record.
     pub fn needs(&self) -> u32 {
-        match self.mode {
+        match (&self.filter, self.mode) {
             // A client that expects many in a request would take a single one for an empty request.
-            _ if self.delivery.batch.is_some() => 3,
-            Mode::Active => 1,
-            Mode::Passive => 2,
+            _ if self.delivery.batch.is_some() => 4,
+            (Some(_), _) => 3,
+            (None, Mode::Passive) => 2,
+            (None, Mode::Active) => 1,
         }
     }
 

@@ -5,8 +5,12 @@
 //! - Rows before cursor: what a crash falls between is spread again, which the job's round makes harmless.
 //! - What changes meanwhile has a spread of its own, for the subscription was there before the job.
 //! - What is deleted meanwhile is found so by the lane, which reads the newest version.
+//! - What the filter refuses gets no row: it is asked before. Should the document change after that, then see
+//!   above; should the filter, then that acts from the document's next change on. A resync has the client
+//!   told that it is gone, if there is a row.
 
 mod cursor;
+mod filtering;
 mod pace;
 mod window;
 
@@ -145,51 +149,70 @@ async fn walk(
     window: &mut BackfillWindow,
     room: usize,
 ) -> Result<()> {
-    let mut heads = Vec::with_capacity(room);
+    let room = room.min(context.batch_limit());
+    let resource = filtering::resource(context, subscription).await?;
+    let mut rows = Vec::with_capacity(room);
     let mut looked_at = 0;
     {
         let after = cursor.after.clone();
         let mut all = context.repository.scan_documents(subscription.resource, after);
-        while looked_at < LOOKED_AT && heads.len() < room.min(context.batch_limit()) {
-            let Some(read) = all.next().await else {
-                cursor.walked = true;
-                break;
+        while looked_at < LOOKED_AT && rows.len() < room && !cursor.walked {
+            // A filter is asked about some at a time, as it has to be shown what is in them.
+            let most = match &resource {
+                Some(_) => filtering::READ.min(room - rows.len()),
+                None => room - rows.len(),
             };
-            looked_at += 1;
-            // One that cannot be read is passed over, and noted.
-            let Some(head) = context.if_readable(read)? else { continue };
-            cursor.after = Some(head.key.url.clone());
-            if cursor.wants(&head.key.url) {
-                heads.push(head);
+            let mut heads = Vec::with_capacity(most);
+            while looked_at < LOOKED_AT && heads.len() < most {
+                let Some(read) = all.next().await else {
+                    cursor.walked = true;
+                    break;
+                };
+                looked_at += 1;
+                // One that cannot be read is passed over, and noted.
+                let Some(head) = context.if_readable(read)? else { continue };
+                cursor.after = Some(head.key.url.clone());
+                if cursor.wants(&head.key.url) {
+                    heads.push(head);
+                }
             }
+            let cause = cause(kind, cursor.round);
+            rows.extend(match &resource {
+                Some(resource) => {
+                    filtering::select(context, subscription, resource, heads, cause).await?
+                }
+                None => heads.into_iter().map(|head| (head, cause)).collect(),
+            });
         }
     }
-    spread(context, kind, subscription, cursor.round, &heads).await?;
-    window.add(heads.into_iter().map(|head| RowKey::new(subscription.id, head.key.url)));
+    spread(context, subscription, &rows).await?;
+    window.add(rows.into_iter().map(|(head, _)| RowKey::new(subscription.id, head.key.url)));
     cursor.scanned += looked_at as u64;
     Ok(())
 }
 
-async fn spread(
-    context: &Context,
-    kind: JobKind,
-    subscription: &Subscription,
-    round: Round,
-    heads: &[DocumentHead],
-) -> Result<()> {
-    if heads.is_empty() {
-        return Ok(());
-    }
-    let cause = match kind {
+/// Why rows are made, where the filter wants the document.
+fn cause(kind: JobKind, round: Round) -> SpreadCause {
+    match kind {
         JobKind::Resync => SpreadCause::Resync(round),
         _ => SpreadCause::Backfill(round),
-    };
+    }
+}
+
+async fn spread(
+    context: &Context,
+    subscription: &Subscription,
+    rows: &[(DocumentHead, SpreadCause)],
+) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     let (id, generation) = (subscription.id, subscription.generation);
-    let spread = |head: &DocumentHead| {
-        Spread::new(id, generation, head.key.clone(), head.version).because(cause)
+    let spread = |(head, cause): &(DocumentHead, SpreadCause)| {
+        Spread::new(id, generation, head.key.clone(), head.version).because(*cause)
     };
-    context.repository.spread_rows(heads.iter().map(spread).collect()).await?;
-    context.wake(lanes(context, subscription, heads.iter().map(|head| &head.key.url))).await
+    context.repository.spread_rows(rows.iter().map(spread).collect()).await?;
+    context.wake(lanes(context, subscription, rows.iter().map(|(head, _)| &head.key.url))).await
 }
 
 /// The lanes that got something to do.

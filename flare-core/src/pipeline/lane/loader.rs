@@ -9,8 +9,8 @@ use super::{Lane, orphans};
 use crate::error::Result;
 use crate::model::subscription::Mode;
 use crate::model::{
-    BucketRange, Document, DocumentKey, DocumentUrl, Row, RowEffect, Subscription, Timestamp,
-    Version,
+    BucketRange, Document, DocumentKey, DocumentUrl, Filter, FilterVerdict, Row, RowEffect,
+    Subscription, Timestamp, Version,
 };
 use crate::pipeline::batch::batches;
 use crate::port::{PendingQuery, RowUpdate};
@@ -21,8 +21,10 @@ pub(super) type Busy = HashMap<DocumentUrl, Option<Version>>;
 /// Rows that may be sent.
 #[derive(Debug, Default)]
 pub(super) struct Load {
-    /// Rows that are due, with their documents.
-    pub(super) due: Vec<(Row, Document)>,
+    /// Rows that are due, with their documents and what the filter says of them.
+    pub(super) due: Vec<(Row, Document, FilterVerdict)>,
+    /// The filter that was asked, if there is one.
+    pub(super) filter: Option<Filter>,
     /// When the next row is due that is not yet.
     pub(super) next_due: Option<Timestamp>,
     /// There may be more that is due.
@@ -73,7 +75,7 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     load.more |= documents.len() < due.len();
     let generation = lane.subscription.generation;
     let mut reread = due.iter().any(|row| row.generation > generation);
-    let (mut unreadable, mut orphans) = (Vec::new(), Vec::new());
+    let (mut found, mut unreadable, mut orphans) = (Vec::new(), Vec::new(), Vec::new());
     for (row, document) in due.into_iter().zip(documents) {
         let Ok(document) = document else {
             unreadable.push(row);
@@ -83,19 +85,18 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
             Some(document) if document.version >= row.wanted => {
                 // Accepted, perhaps, after a pause this lane has not heard of yet.
                 reread |= document.version > row.wanted;
-                load.due.push((row, document));
+                found.push((row, document));
             }
             // Its retention is over: what is left to tell needs no content.
             None if row.wanted.is_gone() => {
                 let expired = Document::new(row.document.clone(), row.wanted, row.since);
-                load.due.push((row, expired));
+                found.push((row, expired));
             }
             None if orphans::is_orphan(&lane, &row, now) => orphans.push(row),
             // What we want must be there: our own store is behind, which costs no attempt.
             _ => load.behind = true,
         }
     }
-    put_off(&lane, unreadable).await?;
     // Something may have been spread again.
     load.behind |= !orphans.is_empty();
     orphans::forget(&lane, orphans).await?;
@@ -105,7 +106,26 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
         let subscription = lane.context.if_readable(subscription)?.flatten();
         load.reread = Some(subscription.map(Arc::new));
     }
+    judge(&lane, found, &mut load, &mut unreadable);
+    put_off(&lane, unreadable).await?;
     Ok(load)
+}
+
+/// Asks the filter of the subscription, as it is now, about each document. Rows that it cannot be asked
+/// about are put off like those whose documents cannot be read.
+fn judge(lane: &Lane, found: Vec<(Row, Document)>, load: &mut Load, unreadable: &mut Vec<Row>) {
+    let subscription = match &load.reread {
+        Some(Some(newer)) => Arc::clone(newer),
+        Some(None) => return,
+        None => Arc::clone(&lane.subscription),
+    };
+    load.filter = subscription.spec.filter().cloned();
+    for (row, document) in found {
+        match lane.context.verdict(&subscription, &lane.resource, &document) {
+            Some(verdict) => load.due.push((row, document, verdict)),
+            None => unreadable.push(row),
+        }
+    }
 }
 
 /// Reads documents until there is no room for more; how large they are shows as they are read.

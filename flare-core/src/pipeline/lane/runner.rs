@@ -265,12 +265,13 @@ impl LaneRunner {
             self.content.learn(largest);
         }
         let slow = self.places.is_slow();
-        let counted = load.due.into_iter().map(|(row, document)| {
+        let counted = load.due.into_iter().map(|(row, document, verdict)| {
             let hold = self.content.hold(size(&document), slow);
-            (row, document, hold)
+            (row, document, verdict, hold)
         });
         LaneEvent::Loaded(Loaded {
             due: counted.collect(),
+            filter: load.filter,
             next_due: load.next_due,
             more: load.more,
             passed_over: load.passed_over,

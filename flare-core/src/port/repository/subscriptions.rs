@@ -27,8 +27,8 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS4** `partitions` names every partition with a subscription whose insert returned before
 ///   the call.
 /// - **RS5** `members` gives every subscription of the partition whose insert returned before the
-///   call, with its generation, status, mode, number of lanes and the slot that is reserved for
-///   them, except deleting ones.
+///   call, with its generation, status, mode, number of lanes, the slot that is reserved for
+///   them, and whether it has a filter, except deleting ones.
 /// - **RS6** `replace_subscription` takes place only at the generation named and stores the next
 ///   one; of any number of concurrent replacements one succeeds, the others learn what is there.
 ///   Id, resource, partition and creation time stay; all else is what was given.
@@ -142,7 +142,7 @@ pub struct Member {
     pub slot: Option<u32>,
     /// Whether its lanes send on their own.
     pub mode: Mode,
-    /// Whether it has a filter, so that spread looks at documents before it makes rows for them.
+    /// Whether it has a filter, which spread asks before it makes a row.
     pub filtered: bool,
 }
 
@@ -154,15 +154,8 @@ impl Member {
         status: SubscriptionStatus,
         lanes: u16,
     ) -> Self {
-        Self {
-            subscription,
-            generation,
-            status,
-            lanes,
-            slot: None,
-            mode: Mode::Active,
-            filtered: false,
-        }
+        let (slot, mode, filtered) = (None, Mode::Active, false);
+        Self { subscription, generation, status, lanes, slot, mode, filtered }
     }
 
     /// The same, with a slot reserved for its lanes.
@@ -181,7 +174,7 @@ impl Member {
 
     /// The same, with a filter or without.
     #[must_use]
-    pub const fn filtered(mut self, filtered: bool) -> Self {
+    pub const fn with_filter(mut self, filtered: bool) -> Self {
         self.filtered = filtered;
         self
     }
@@ -192,7 +185,7 @@ impl Member {
         Self::new(subscription.id, subscription.generation, subscription.status, lanes)
             .pinned(subscription.slot)
             .in_mode(subscription.spec.mode())
-            .filtered(subscription.spec.filter().is_some())
+            .with_filter(subscription.spec.filter().is_some())
     }
 }
 

@@ -29,7 +29,8 @@ faults! {
     "rs2": PartitionOverItsLimit, SeatsStayEmpty;
     "rs3": UrlConflictPasses, ReplacementTakesUrls;
     "rs4": NewestPartitionUnnamed;
-    "rs5": MembersAtTheFirstGeneration, DeletingOnesAreMembers, MembersAreActive;
+    "rs5": MembersAtTheFirstGeneration, DeletingOnesAreMembers, MembersAreActive,
+        MembersAreUnfiltered;
     "rs6": ReplacesAtAnyGeneration, LoserLearnsNothing;
     "rs7": SubscriptionsNewestFirst, ScanSkipsDeletingOnes;
     "rs8": LanesOutliveTheirSubscription;

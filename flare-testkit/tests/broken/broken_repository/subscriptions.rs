@@ -105,6 +105,9 @@ impl SubscriptionStore for BrokenRepository {
         if self.has(Fault::MembersAreActive) {
             members.iter_mut().for_each(|member| member.mode = Mode::Active);
         }
+        if self.has(Fault::MembersAreUnfiltered) {
+            members.iter_mut().for_each(|member| member.filtered = false);
+        }
         if self.has(Fault::UnreadableIsNoMember) {
             let mut readable = Vec::new();
             for member in members {

@@ -98,7 +98,7 @@ fn a_request_of_many_is_the_same_for_all_of_them() {
     }
     let same = batch().action_method(Action::Delete, Method::Post);
     let spec = same.action_url(Action::Update, "http://h/hook").build().unwrap();
-    assert_eq!(spec.needs(), 3, "an older version would tell of one at a time");
+    assert_eq!(spec.needs(), 4, "an older version would tell of one at a time");
 }
 
 #[test]

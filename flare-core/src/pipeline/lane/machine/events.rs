@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Applied, DeadLetterId, Document, DocumentUrl, Row, Subscription, Timestamp, Version,
+    Applied, DeadLetterId, Document, DocumentUrl, Filter, FilterVerdict, Row, Subscription,
+    Timestamp, Version,
 };
 use crate::pipeline::lane::settler::Flushed;
 use crate::pipeline::lane::suspender::Suspended;
@@ -50,8 +51,11 @@ pub(in crate::pipeline::lane) enum LaneEvent<H> {
 /// Rows that were read, with the newest version of their documents.
 #[derive(Debug)]
 pub(in crate::pipeline::lane) struct Loaded<H> {
-    /// Those that are due; each with what counts its document for as long as it is held.
-    pub(in crate::pipeline::lane) due: Vec<(Row, Document, H)>,
+    /// Those that are due; each with what the filter says of its document, and with what counts that for
+    /// as long as it is held.
+    pub(in crate::pipeline::lane) due: Vec<(Row, Document, FilterVerdict, H)>,
+    /// The filter that was asked, if there is one.
+    pub(in crate::pipeline::lane) filter: Option<Filter>,
     /// When the next row is due that is not yet.
     pub(in crate::pipeline::lane) next_due: Option<Timestamp>,
     /// There may be more that is due.

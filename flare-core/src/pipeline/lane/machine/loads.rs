@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Command, HandedRow, Loaded, Machine, Moment, Ready};
 use crate::model::subscription::Mode;
-use crate::model::{DocumentUrl, Timestamp, Version, most_bytes};
+use crate::model::{DocumentUrl, FilterVerdict, Timestamp, Version, most_bytes};
 use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::stage::pause_after;
 
@@ -147,16 +147,22 @@ impl<H> Machine<H> {
         if load.behind {
             self.look_by(moment.now + BEHIND);
         }
-        for (row, document, hold) in load.due {
+        if self.subscription.spec.filter() != load.filter.as_ref() {
+            // Another filter was asked than the one that counts by now: it is asked about them again.
+            self.look |= !load.due.is_empty();
+            return;
+        }
+        for (row, document, verdict, hold) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
-                if self.most_at_once() > 1 && self.telling(&row, &document).is_none() {
+                if self.most_at_once() > 1 && self.telling(&row, &document, verdict).is_none() {
                     // It has no part in a request that others wait for.
                     self.settle_silently(row, document.version);
                     continue;
                 }
                 let bytes = most_bytes(&document, &self.subscription.spec);
-                self.ready.push_back(Ready { row, document, read_at: moment.now, bytes, hold });
+                let read_at = moment.now;
+                self.ready.push_back(Ready { row, document, verdict, read_at, bytes, hold });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);
@@ -197,7 +203,8 @@ impl<H> Machine<H> {
                 Entry::Vacant(entry) => {
                     entry.insert(None);
                     let bytes = most_bytes(&document, &self.subscription.spec);
-                    self.ready.push_back(Ready { row, document, read_at, bytes, hold });
+                    let verdict = FilterVerdict::Wants;
+                    self.ready.push_back(Ready { row, document, verdict, read_at, bytes, hold });
                 }
                 Entry::Occupied(mut entry) => {
                     let newest = entry.get_mut();

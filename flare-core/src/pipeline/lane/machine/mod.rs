@@ -26,8 +26,8 @@ use super::loader::Busy;
 use super::pace::Pace;
 use super::settler::Unstored;
 use crate::model::{
-    Document, DocumentUrl, LaneId, Row, Subscription, SubscriptionStatus, Tenure, Timestamp,
-    Version,
+    Document, DocumentUrl, FilterVerdict, LaneId, Row, Subscription, SubscriptionStatus, Tenure,
+    Timestamp, Version,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::pipeline::judge::Attempt;
@@ -46,6 +46,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 struct Ready<H> {
     row: Row,
     document: Document,
+    /// What the subscription's filter says of it.
+    verdict: FilterVerdict,
     read_at: Timestamp,
     /// What it takes in a request with others, at most; counted for a client that wants that.
     bytes: usize,
@@ -347,10 +349,11 @@ impl<H> Machine<H> {
             self.end();
             return;
         }
-        let batch = |of: &Subscription| of.spec.delivery().batch();
-        if subscription.spec.mode() != self.subscription.spec.mode()
-            || batch(&subscription).is_some()
-            || batch(&self.subscription).is_some()
+        let (before, now) = (&self.subscription.spec, &subscription.spec);
+        if now.mode() != before.mode()
+            || now.filter() != before.filter()
+            || now.delivery().batch().is_some()
+            || before.delivery().batch().is_some()
         {
             // What was read may not be what is to be told now, nor as large.
             self.put_back();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::groups::{Kin, NextGroup};
 use super::{Command, Machine, ToldDocument};
-use crate::model::{Document, Present, Row, RowEffect, Telling, Timestamp, Version};
+use crate::model::{
+    Document, FilterVerdict, Present, Row, RowEffect, Telling, Timestamp, Version,
+};
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::lane::settler::Unstored;
@@ -88,7 +90,7 @@ impl<H> Machine<H> {
         let (mut told, mut attempts) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for ready in self.take_group(kin, count) {
             let (row, document) = (ready.row, ready.document);
-            let Some(telling) = self.telling(&row, &document) else {
+            let Some(telling) = self.telling(&row, &document, ready.verdict) else {
                 self.settle_silently(row, document.version);
                 continue;
             };
@@ -112,8 +114,13 @@ impl<H> Machine<H> {
     }
 
     /// What is to be told of a row.
-    pub(super) fn telling(&self, row: &Row, document: &Document) -> Option<Telling> {
-        Telling::of(row, document, &self.subscription, &self.tenure)
+    pub(super) fn telling(
+        &self,
+        row: &Row,
+        document: &Document,
+        verdict: FilterVerdict,
+    ) -> Option<Telling> {
+        Telling::of(row, document, &self.tenure, verdict)
     }
 
     /// Settles a row of which nothing is to be told.

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::subscription::{BatchOptions, RetryPolicy};
 use crate::model::{
-    Applied, Content, DocumentKey, Epoch, Generation, LaneState, Present, ResourceId, Revision,
-    RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
+    Applied, Content, DocumentKey, Epoch, FilterVerdict, Generation, LaneState, Present,
+    ResourceId, Revision, RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
 };
 use crate::pipeline::compose::id_of;
 use crate::pipeline::lane::loader::size;
@@ -488,6 +488,7 @@ impl World {
         let more = pending.len() >= wanted;
         let mut loaded = Loaded {
             due: Vec::new(),
+            filter: None,
             next_due: None,
             more,
             passed_over: Vec::new(),
@@ -502,7 +503,8 @@ impl World {
                 loaded.passed_over.push((row.key.url.clone(), row.wanted));
             } else if loaded.due.len() < window {
                 let document = self.documents[&self.number(&row.key.url)].clone();
-                loaded.due.push((row.clone(), document, Counted::new(&self.held)));
+                let verdict = FilterVerdict::Wants;
+                loaded.due.push((row.clone(), document, verdict, Counted::new(&self.held)));
             }
         }
         self.happens(LaneEvent::Loaded(loaded));
