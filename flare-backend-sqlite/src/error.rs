@@ -22,7 +22,11 @@ const TABLE: &[(i32, ErrorKind, &str)] = &[
     (ffi::SQLITE_IOERR, ErrorKind::Unavailable, "the disk could not be read or written"),
     (ffi::SQLITE_CANTOPEN, ErrorKind::Unavailable, ""),
     (ffi::SQLITE_TOOBIG, ErrorKind::TooLarge, ""),
-    (ffi::SQLITE_CORRUPT, ErrorKind::Corrupt, "a part of the file is damaged: see `flare fixup`"),
+    (
+        ffi::SQLITE_CORRUPT,
+        ErrorKind::Corrupt,
+        "a part of the file is damaged: see `flare fixup`, or restore a backup",
+    ),
     (ffi::SQLITE_NOTADB, ErrorKind::Corrupt, "it is no SQLite file"),
     (ffi::SQLITE_FORMAT, ErrorKind::Corrupt, ""),
     (ffi::SQLITE_NOLFS, ErrorKind::Unsupported, ""),

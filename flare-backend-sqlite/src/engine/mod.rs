@@ -219,8 +219,12 @@ impl Shared {
                 .put(job, effort.weight, effort.urgent)
                 .map_err(|why| not_taken(effort.operation, why)),
             Writes::Caller(commits) => {
-                let after =
-                    commits.lock().unwrap_or_else(PoisonError::into_inner).commit(vec![job]);
+                let mut commits = commits.lock().unwrap_or_else(PoisonError::into_inner);
+                let after = commits.commit(vec![job]);
+                if after.freed {
+                    threads::return_all(&mut commits);
+                }
+                drop(commits);
                 self.signals.tell(&after);
                 Ok(())
             }

@@ -46,7 +46,7 @@ pub use repository::{
     Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval, RowStore, RowUpdate,
     SlotQuery, SubscriptionStore, Undispatched, WriteOutcome,
 };
-pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep};
+pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep, no_backup};
 
 use futures::stream::BoxStream;
 
