@@ -66,6 +66,11 @@ pub(crate) fn is_of_one_record(error: &rusqlite::Error) -> bool {
     code(error).is_none_or(|code| !of_all.contains(&(code & 0xff)))
 }
 
+/// Whether a page of the file is damaged.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    code(error).is_some_and(|code| code & 0xff == ffi::SQLITE_CORRUPT)
+}
+
 /// Whether a transaction that failed with it may pass in parts: the disk has room for some of it.
 pub(crate) fn may_pass_alone(error: &rusqlite::Error) -> bool {
     let of_size = [ffi::SQLITE_FULL, ffi::SQLITE_IOERR, ffi::SQLITE_NOMEM];
