@@ -2,9 +2,11 @@
 //! and those that belong to nobody end with their lease. Connecting shows whether etcd answers and
 //! lets us in.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
+use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep, no_backup};
 
 use crate::{BACKEND, EtcdConfig, EtcdLease};
 
@@ -41,5 +43,9 @@ impl Upkeep for EtcdUpkeep {
         _progress: &dyn StepProgress,
     ) -> Result<StepOutcome> {
         Err(step.refused(BACKEND))
+    }
+
+    async fn backup(&self, _to: &Path, _progress: &dyn StepProgress) -> Result<()> {
+        Err(no_backup(BACKEND, "leases end with their holders: there is nothing to keep"))
     }
 }

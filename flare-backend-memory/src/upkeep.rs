@@ -1,9 +1,11 @@
 //! Takes the question what memory lacks; gives nothing: it begins empty, makes what it needs, and
 //! is gone with its process, so that nothing could be prepared in it or left behind.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use flare_core::Result;
-use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
+use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep, no_backup};
 
 use crate::BACKEND;
 
@@ -32,5 +34,13 @@ impl Upkeep for NoUpkeep {
         _progress: &dyn StepProgress,
     ) -> Result<StepOutcome> {
         Err(step.refused(BACKEND))
+    }
+
+    async fn backup(&self, _to: &Path, _progress: &dyn StepProgress) -> Result<()> {
+        Err(no_backup(
+            BACKEND,
+            "memory is gone with its process: keep what matters in a store that outlives it, as \
+             flare-backend-sqlite",
+        ))
     }
 }

@@ -22,6 +22,11 @@ impl Reporter {
     pub(crate) fn advanced(&self, done: u64, total: u64) {
         self.0.send_replace(Some(Advance { done: done.min(total), total }));
     }
+
+    /// Whether somebody still waits for the work.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.0.is_closed()
+    }
 }
 
 /// Does `work` on a thread of its own. Of what it says while nobody listens, the newest is told.

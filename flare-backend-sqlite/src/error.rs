@@ -22,7 +22,11 @@ const TABLE: &[(i32, ErrorKind, &str)] = &[
     (ffi::SQLITE_IOERR, ErrorKind::Unavailable, "the disk could not be read or written"),
     (ffi::SQLITE_CANTOPEN, ErrorKind::Unavailable, ""),
     (ffi::SQLITE_TOOBIG, ErrorKind::TooLarge, ""),
-    (ffi::SQLITE_CORRUPT, ErrorKind::Corrupt, "a part of the file is damaged: see `flare fixup`"),
+    (
+        ffi::SQLITE_CORRUPT,
+        ErrorKind::Corrupt,
+        "a part of the file is damaged: see `flare fixup`, or restore a backup",
+    ),
     (ffi::SQLITE_NOTADB, ErrorKind::Corrupt, "it is no SQLite file"),
     (ffi::SQLITE_FORMAT, ErrorKind::Corrupt, ""),
     (ffi::SQLITE_NOLFS, ErrorKind::Unsupported, ""),
@@ -60,6 +64,11 @@ pub(crate) fn is_of_one_record(error: &rusqlite::Error) -> bool {
         ffi::SQLITE_INTERRUPT,
     ];
     code(error).is_none_or(|code| !of_all.contains(&(code & 0xff)))
+}
+
+/// Whether a page of the file is damaged.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    code(error).is_some_and(|code| code & 0xff == ffi::SQLITE_CORRUPT)
 }
 
 /// Whether a transaction that failed with it may pass in parts: the disk has room for some of it.

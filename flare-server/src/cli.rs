@@ -10,7 +10,7 @@ use flare_core::port::Purpose;
 
 use crate::config::{Config, Layers};
 use crate::failure::Failure;
-use crate::{filter, start, status, upkeep, version};
+use crate::{backup, filter, start, status, upkeep, version};
 
 /// Tells clients when documents change.
 ///
@@ -32,6 +32,8 @@ enum Command {
     Fixup(upkeep::Wish),
     /// Remove from the stores what belongs to nothing.
     Cleanup(upkeep::Wish),
+    /// Copy everything that is stored into a new file, while the server runs or not.
+    Backup(backup::Wish),
     /// Ask a running server how it and its subscriptions are doing.
     Status(status::Question),
     /// Try a subscription's filter on a document.
@@ -91,6 +93,7 @@ pub fn run() -> ExitCode {
         Command::Setup(wish) => upkeep::carry_out(Purpose::Setup, &wish),
         Command::Fixup(wish) => upkeep::carry_out(Purpose::Fixup, &wish),
         Command::Cleanup(wish) => upkeep::carry_out(Purpose::Cleanup, &wish),
+        Command::Backup(wish) => backup::carry_out(&wish),
         Command::Status(question) => status::ask(&question),
         Command::Filter(question) => filter::ask(&question),
         Command::Config(source) => source.read().and_then(|config| show(&config)),

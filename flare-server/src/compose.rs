@@ -52,7 +52,9 @@ fn settings(config: &Config) -> Settings {
 fn lease_ttl(config: &Config) -> Duration {
     match config.lease.engine {
         LeaseEngine::Etcd => config.lease.etcd.ttl,
-        LeaseEngine::Memory | LeaseEngine::MongoDb => ClusterSettings::default().ttl,
+        LeaseEngine::Sqlite | LeaseEngine::Memory | LeaseEngine::MongoDb => {
+            ClusterSettings::default().ttl
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod backup;
 mod bind;
 mod cli;
 mod compose;
@@ -12,6 +13,7 @@ mod logging;
 mod metering;
 mod serve;
 mod signals;
+mod sqlite;
 mod stall;
 mod start;
 mod status;

@@ -15,7 +15,7 @@ use crate::config::{Config, Engine};
 use crate::failure::{Chain, Failure};
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
-use crate::{compose, descriptors, logging, metering, stores, version};
+use crate::{compose, descriptors, logging, metering, sqlite, stores, version};
 
 /// What the work may still take after the drain timeout is used up: giving back its leases.
 const LAST: Duration = Duration::from_secs(2);
@@ -54,6 +54,9 @@ async fn run(config: &Config) -> Result<(), Failure> {
     let addr = listener.local_addr().map_err(|error| Failure::because("cannot listen", error))?;
     tokio::spawn(metering::keep_up(metrics));
 
+    if config.repository.engine == Engine::Sqlite {
+        sqlite::tell(config);
+    }
     info!(version = version::VERSION, "flare listens on http://{addr}");
     warn_of(config);
     let (stop, stopped) = oneshot::channel::<()>();

@@ -8,14 +8,14 @@ use flare_backend_mongo::{
     MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository, MongoUpkeep,
 };
 use flare_backend_sqs::{SqsConfig, SqsQueue};
-use flare_core::port::{Part, Purpose, Repository, SystemClock, Upkeep};
+use flare_core::port::{Part, Purpose, Queue, Repository, SystemClock, Upkeep};
 use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, LeaseEngine, Mongo, QueueEngine, Reads, Sqs, Writes};
-use crate::etcd;
+use crate::config::{Config, Engine, LeaseEngine, Mongo, QueueEngine, Reads, Sqs, Writes};
 use crate::failure::Failure;
+use crate::{etcd, sqlite};
 
 /// All stores, each with the engine the configuration names. They have to be set up.
 pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
@@ -24,21 +24,26 @@ pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
         return Ok(connected.map_err(|error| place.refusal(&error))?.into());
     }
     let memory = memory(config);
+    let file = match config.repository.engine {
+        Engine::Sqlite => sqlite::open(config).await?.into(),
+        Engine::Memory | Engine::MongoDb => Backend::none(),
+    };
     let mut stores = Backend::none();
     for part in Part::ALL {
-        stores = match Place::of(config, part) {
-            None if part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
+        stores = match Home::of(config, part) {
+            Home::File => stores.with(part, &file),
+            Home::Memory => stores.with(part, &memory),
+            Home::MongoDb(place) => {
+                let connected = on_mongodb(place.config(), part).await;
+                stores.with(part, &connected.map_err(|error| place.refusal(&error))?)
+            }
+            Home::Sqs => {
                 stores.queue = Some(Arc::new(on_sqs(&config.queue.sqs).await?));
                 stores
             }
-            None if part == Part::Lease && config.lease.engine == LeaseEngine::Etcd => {
+            Home::Etcd => {
                 stores.lease = Some(etcd::lease(&config.lease.etcd).await?);
                 stores
-            }
-            None => stores.with(part, &memory),
-            Some(place) => {
-                let connected = on_mongodb(place.config(), part).await;
-                stores.with(part, &connected.map_err(|error| place.refusal(&error))?)
             }
         };
     }
@@ -54,25 +59,40 @@ pub(crate) async fn caretaker(
     let memory = memory(config);
     let mut kept = Backend::none();
     for part in parts {
-        kept = match Place::of(config, *part) {
-            None if *part == Part::Queue && config.queue.engine == QueueEngine::Sqs => {
-                kept.upkeep.extend(sqs_upkeep(config, purpose).await?);
-                kept
-            }
-            None if *part == Part::Lease && config.lease.engine == LeaseEngine::Etcd => {
-                kept.upkeep(etcd::upkeep(&config.lease.etcd).await?)
-            }
-            None => kept.with(*part, &memory),
-            Some(place) => {
+        kept = match Home::of(config, *part) {
+            Home::File => kept.upkeep(sqlite::upkeep(config, *part)),
+            Home::Memory => kept.with(*part, &memory),
+            Home::MongoDb(place) => {
                 let upkeep = mongo_upkeep(place.config(), *part).await;
                 kept.upkeep(upkeep.map_err(|error| place.refusal(&error))?)
             }
+            Home::Sqs => {
+                kept.upkeep.extend(sqs_upkeep(config, purpose).await?);
+                kept
+            }
+            Home::Etcd => kept.upkeep(etcd::upkeep(&config.lease.etcd).await?),
         };
     }
     if purpose == Purpose::Cleanup && parts.contains(&Part::Queue) {
         kept.upkeep.extend(left_over_queues(config).await?);
     }
     Ok(kept.caretaker())
+}
+
+/// What keeps the repository in order.
+pub(crate) async fn repository_upkeep(config: &Config) -> Result<Arc<dyn Upkeep>, Failure> {
+    match Home::of(config, Part::Repository) {
+        Home::File => Ok(sqlite::upkeep(config, Part::Repository)),
+        Home::MongoDb(place) => {
+            let upkeep = mongo_upkeep(place.config(), Part::Repository).await;
+            upkeep.map_err(|error| place.refusal(&error))
+        }
+        Home::Memory | Home::Sqs | Home::Etcd => {
+            let mut upkeep = memory(config).upkeep.into_iter();
+            let upkeep = upkeep.find(|upkeep| upkeep.part() == Part::Repository);
+            upkeep.ok_or_else(|| Failure::new("memory has no upkeep"))
+        }
+    }
 }
 
 /// What keeps a part in order that is in MongoDB.
@@ -86,14 +106,7 @@ async fn mongo_upkeep(config: MongoConfig, part: Part) -> Result<Arc<dyn Upkeep>
 async fn sqs_upkeep(config: &Config, purpose: Purpose) -> Result<Option<Arc<dyn Upkeep>>, Failure> {
     let table = &config.queue.sqs;
     let queue = Arc::new(on_sqs(table).await?);
-    let stored: Option<Arc<dyn Repository>> = match Place::of(config, Part::Repository) {
-        None => None,
-        Some(place) => {
-            let connected = MongoRepository::connect(place.config()).await;
-            place.if_set_up(connected)?.map(|repository| Arc::new(repository) as _)
-        }
-    };
-    let repository = match stored {
+    let repository = match stored_repository(config).await? {
         None if purpose == Purpose::Cleanup => None,
         None => memory(config).repository,
         stored => stored,
@@ -109,13 +122,33 @@ async fn sqs_upkeep(config: &Config, purpose: Purpose) -> Result<Option<Arc<dyn 
 /// one in memory, queues belong to subscriptions that this process cannot see. Nothing is left over
 /// before both are set up.
 async fn left_over_queues(config: &Config) -> Result<Option<Arc<dyn Upkeep>>, Failure> {
-    let places = [Part::Repository, Part::Queue].map(|part| Place::of(config, part));
-    let [Some(at_repository), Some(at_queue)] = places else { return Ok(None) };
-    let repository = MongoRepository::connect(at_repository.config()).await;
-    let Some(repository) = at_repository.if_set_up(repository)? else { return Ok(None) };
-    let queue = MongoQueue::connect(at_queue.config()).await;
-    let Some(queue) = at_queue.if_set_up(queue)? else { return Ok(None) };
-    Ok(Some(Arc::new(QueueUpkeep::new("mongodb", Arc::new(queue), Arc::new(repository)))))
+    let (name, queue): (_, Arc<dyn Queue>) = match Home::of(config, Part::Queue) {
+        Home::File => match sqlite::open_if_there(config).await? {
+            Some(file) => ("sqlite", file.queue()),
+            None => return Ok(None),
+        },
+        Home::MongoDb(place) => {
+            match place.if_set_up(MongoQueue::connect(place.config()).await)? {
+                Some(queue) => ("mongodb", Arc::new(queue)),
+                None => return Ok(None),
+            }
+        }
+        Home::Memory | Home::Sqs | Home::Etcd => return Ok(None),
+    };
+    let repository = stored_repository(config).await?;
+    Ok(repository.map(|repository| Arc::new(QueueUpkeep::new(name, queue, repository)) as _))
+}
+
+/// The repository, if it is one that outlives the process and is set up.
+async fn stored_repository(config: &Config) -> Result<Option<Arc<dyn Repository>>, Failure> {
+    Ok(match Home::of(config, Part::Repository) {
+        Home::File => sqlite::open_if_there(config).await?.map(|file| file.repository() as _),
+        Home::MongoDb(place) => {
+            let connected = MongoRepository::connect(place.config()).await;
+            place.if_set_up(connected)?.map(|repository| Arc::new(repository) as _)
+        }
+        Home::Memory | Home::Sqs | Home::Etcd => None,
+    })
 }
 
 /// Where everything is, if all parts are in the same database: repository and queue share connections.
@@ -167,6 +200,32 @@ fn sqs_config(table: &Sqs) -> SqsConfig {
         config = config.assume_role(&table.assume_role);
     }
     config
+}
+
+/// What keeps a part.
+enum Home<'a> {
+    /// The repository's own file.
+    File,
+    Memory,
+    MongoDb(Place<'a>),
+    Sqs,
+    Etcd,
+}
+
+impl<'a> Home<'a> {
+    fn of(config: &'a Config, part: Part) -> Self {
+        if let Some(place) = Place::of(config, part) {
+            return Self::MongoDb(place);
+        }
+        let in_file = match part {
+            Part::Queue if config.queue.engine == QueueEngine::Sqs => return Self::Sqs,
+            Part::Lease if config.lease.engine == LeaseEngine::Etcd => return Self::Etcd,
+            Part::Queue => config.queue.engine == QueueEngine::Sqlite,
+            Part::Lease => config.lease.engine == LeaseEngine::Sqlite,
+            _ => config.repository.engine == Engine::Sqlite,
+        };
+        if in_file { Self::File } else { Self::Memory }
+    }
 }
 
 /// A table about MongoDB, with its name.

@@ -37,9 +37,10 @@ impl Scratch {
         Self { endpoint: endpoint.to_owned(), prefix }
     }
 
-    /// Flags that name these queues, besides others.
+    /// Flags that name these queues, beside a repository in memory unless others say where.
     fn flags(&self, others: &[&str]) -> Vec<String> {
         let table = [
+            "--set=repository.engine=memory".to_owned(),
             "--set=queue.engine=sqs".to_owned(),
             format!("--set=queue.sqs.endpoint={}", self.endpoint),
             format!("--set=queue.sqs.prefix={}", self.prefix),

@@ -2,16 +2,19 @@
 //! what was.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
-use flare_core::{Error, Result};
+use flare_core::{Error, ErrorKind, Result};
 
 /// An upkeep of nothing that does as it is told.
 ///
 /// A step stays planned until it is applied, for whichever purpose. One with an amount reports every
-/// quarter of it.
+/// quarter of it. A backup has a line for each step that took place.
 ///
 /// ```
 /// use flare_core::port::{Part, Purpose, Step};
@@ -119,5 +122,21 @@ impl Upkeep for ScriptedUpkeep {
         state.settled.insert(step.id.clone());
         state.applied.push(step.id.clone());
         Ok(StepOutcome::Done)
+    }
+
+    async fn backup(&self, to: &Path, progress: &dyn StepProgress) -> Result<()> {
+        let applied = self.applied();
+        let failed = |error: std::io::Error| {
+            let there = error.kind() == std::io::ErrorKind::AlreadyExists;
+            let kind = if there { ErrorKind::Conflict } else { ErrorKind::Unavailable };
+            Error::new(kind, "backup").with_backend(self.backend).with_source(error)
+        };
+        let mut copy = File::create_new(to).map_err(failed)?;
+        for step in &applied {
+            writeln!(copy, "{step}").map_err(failed)?;
+        }
+        let all = applied.len() as u64;
+        progress.advanced(all, Some(all));
+        Ok(())
     }
 }

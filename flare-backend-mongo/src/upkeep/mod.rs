@@ -13,8 +13,10 @@ mod sweep;
 mod versions;
 mod walk;
 
+use std::path::Path;
+
 use async_trait::async_trait;
-use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
+use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep, no_backup};
 use flare_core::{Error, ErrorKind, Result};
 
 use crate::connection::Connection;
@@ -170,5 +172,13 @@ impl Upkeep for MongoUpkeep {
             Work::Sweep(orphans) => self.sweep(&orphans, progress).await?,
         };
         Ok(if took_place { StepOutcome::Done } else { StepOutcome::NotNeeded })
+    }
+
+    async fn backup(&self, _to: &Path, _progress: &dyn StepProgress) -> Result<()> {
+        Err(no_backup(
+            BACKEND,
+            "the server's own tools copy a database: mongodump (with --oplog on a replica set), or a \
+             snapshot of its disks",
+        ))
     }
 }

@@ -15,7 +15,8 @@ use flare_core::model::{
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
-use crate::BACKEND;
+use crate::fault::Fault;
+use crate::{BACKEND, error};
 
 /// A record that can be read, or why it cannot be.
 pub(crate) type Decoded<T> = std::result::Result<T, WhyUnreadable>;
@@ -47,6 +48,16 @@ pub(crate) fn unreadable_record(
     why: WhyUnreadable,
 ) -> Error {
     unreadable(operation, Unreadable::new(name, why))
+}
+
+/// What a failure means that was met while one record was read by its key: a damaged page is that record's
+/// misfortune, and says nothing about the next.
+pub(crate) fn met_at(operation: &'static str, name: RecordName, error: rusqlite::Error) -> Fault {
+    if !error::is_damage(&error) {
+        return Fault::Sql(error);
+    }
+    let detail = error::from_sqlite(operation, error).detail().to_owned();
+    Fault::Refused(unreadable_record(operation, name, WhyUnreadable::Damaged { detail }))
 }
 
 /// A number that counts, as the file has it. Numbers beyond what it can hold do not occur.

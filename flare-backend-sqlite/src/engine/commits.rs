@@ -20,6 +20,9 @@ const REFUSED_IN_A_ROW: usize = 3;
 /// Pages that are kept for what comes next, instead of being given back and taken again: a megabyte.
 const KEPT_FREE: i64 = 256;
 
+/// Frames of the log after which a commit moves them, where no thread does.
+const FRAMES_BY_ITSELF: i64 = 1_000;
+
 /// The one connection that writes, and what it remembers between two transactions.
 pub(super) struct Commits {
     connection: Connection,
@@ -56,6 +59,11 @@ impl Commits {
             seen: None,
             durable: true,
         }
+    }
+
+    /// Has the log moved to its place by commits themselves, where no thread does it beside.
+    pub(super) fn move_log_itself(&self) -> rusqlite::Result<()> {
+        self.connection.pragma_update(None, "wal_autocheckpoint", FRAMES_BY_ITSELF)
     }
 
     /// Commits what jobs do and answers all of them; gives what is to be done then.

@@ -219,8 +219,12 @@ impl Shared {
                 .put(job, effort.weight, effort.urgent)
                 .map_err(|why| not_taken(effort.operation, why)),
             Writes::Caller(commits) => {
-                let after =
-                    commits.lock().unwrap_or_else(PoisonError::into_inner).commit(vec![job]);
+                let mut commits = commits.lock().unwrap_or_else(PoisonError::into_inner);
+                let after = commits.commit(vec![job]);
+                if after.freed {
+                    threads::return_all(&mut commits);
+                }
+                drop(commits);
                 self.signals.tell(&after);
                 Ok(())
             }
@@ -267,7 +271,12 @@ impl Drop for Engine {
         }
         self.shared.watch.stop();
         self.shared.log.stop();
+        let own = std::thread::current().id();
         for thread in self.threads.drain(..) {
+            // The last handle may go with an answer that one of them gives: it ends by itself.
+            if thread.thread().id() == own {
+                continue;
+            }
             // One that panicked has said so; the others still close what they have.
             _ = thread.join();
         }

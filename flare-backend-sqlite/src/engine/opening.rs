@@ -64,6 +64,7 @@ impl Engine {
         let mut threads = Vec::new();
         let (writes, reads, commits) = if options.inline {
             let reader = open(Role::Reader)?;
+            commits.move_log_itself().map_err(|error| opening_failed(&place, error))?;
             (Writes::Caller(Box::new(Mutex::new(commits))), Reads::Caller(Mutex::new(reader)), None)
         } else {
             let (writes, reads) = (Inbox::new(MOST_WAITING), Inbox::new(MOST_READS));

@@ -20,9 +20,13 @@ impl<'a> Reader<'a> {
     ) -> crate::fault::Worked<T> {
         connection.prepare_cached("BEGIN")?.execute([])?;
         let read = work(&Self { connection, machine });
-        // SQLite may have ended it by itself. A read that cannot be ended has nothing to take back.
+        // SQLite may have ended it by itself. Why the work failed says more than how its end did.
         if !connection.is_autocommit() {
-            connection.prepare_cached("COMMIT")?.execute([])?;
+            let end = if read.is_ok() { "COMMIT" } else { "ROLLBACK" };
+            let ended = connection.prepare_cached(end).and_then(|mut end| end.execute([]));
+            if read.is_ok() {
+                ended?;
+            }
         }
         read
     }

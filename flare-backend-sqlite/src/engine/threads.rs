@@ -21,6 +21,9 @@ const WORTH_A_CHECKPOINT: u64 = 5_000;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 /// Frames of the log beyond which it is begun anew, for which writing has to pause.
 const LONG_LOG: i64 = 8_192;
+/// How long writing pauses at most for those who still read from the log. One that reads for long, as a
+/// backup does, is not waited for: the log grows until it has ended.
+const READERS_WAITED_FOR: Duration = Duration::from_millis(20);
 /// Pages given back at a time while nothing else is to be done.
 const PAGES_AT_A_TIME: u32 = 64;
 
@@ -51,10 +54,7 @@ pub(super) fn write(
             Some(jobs) => jobs,
             None if to_return => {
                 let _pause = log.writing();
-                to_return = commits.return_space(PAGES_AT_A_TIME).unwrap_or_else(|error| {
-                    warn!(%error, "space that is not used could not be given back");
-                    false
-                });
+                to_return = return_some(&mut commits);
                 log.grew(commits.changes(), true);
                 continue;
             }
@@ -72,6 +72,19 @@ pub(super) fn write(
         to_return |= after.freed;
         then(after);
     }
+}
+
+/// Gives some of the space back that nothing uses; tells whether there may be more.
+fn return_some(commits: &mut Commits) -> bool {
+    commits.return_space(PAGES_AT_A_TIME).unwrap_or_else(|error| {
+        warn!(%error, "space that is not used could not be given back");
+        false
+    })
+}
+
+/// Gives all of it back, for whoever has nothing else to do.
+pub(super) fn return_all(commits: &mut Commits) {
+    while return_some(commits) {}
 }
 
 /// Reads what is asked for, until the inbox is closed.
@@ -143,6 +156,9 @@ impl Log {
 /// Moves what is in the log to its place beside whoever writes, until it is told to stop. A log that has
 /// grown long is begun anew, for which writing pauses: most of it has been moved by then.
 pub(super) fn checkpoint(log: &Log, connection: &Connection) {
+    if let Err(error) = connection.busy_timeout(READERS_WAITED_FOR) {
+        warn!(%error, "the log is moved with pauses that may be long");
+    }
     while log.wait() {
         let moved = move_log(connection, "PASSIVE").and_then(|frames| {
             if frames <= LONG_LOG {

@@ -37,14 +37,39 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Opens the file for reading and writing, or makes an empty one.
-pub(super) fn open_or_make(path: &Path) -> Result<Metadata> {
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+/// Finds a file that this process may read and write, or makes an empty one.
+///
+/// One that is there is only looked at: to close it would end the locks that this process has on it by
+/// another handle, and another process could take its log away from underneath.
+pub(super) fn find_or_make(path: &Path) -> Result<Metadata> {
+    let made = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let found = match made {
+        Ok(file) => return file.metadata().map_err(|error| refusal(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::metadata(path),
+        Err(error) => Err(error),
+    };
+    let metadata = found.map_err(|error| refusal(path, error))?;
+    if !metadata.is_file() {
         let detail = format!("{} is no ordinary file", path.display());
         return Err(error::of(ErrorKind::Invalid, OPERATION, detail).with_field("path"));
     }
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    opened.and_then(|file| file.metadata()).map_err(|error| refusal(path, error))
+    may_write(path, &metadata).map_err(|error| refusal(path, error))?;
+    Ok(metadata)
+}
+
+#[cfg(target_os = "linux")]
+fn may_write(path: &Path, _: &Metadata) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD};
+    let rights = Access::READ_OK | Access::WRITE_OK;
+    Ok(rustix::fs::accessat(CWD, path, rights, AtFlags::EACCESS)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn may_write(_: &Path, metadata: &Metadata) -> io::Result<()> {
+    match metadata.permissions().readonly() {
+        true => Err(io::ErrorKind::PermissionDenied.into()),
+        false => Ok(()),
+    }
 }
 
 /// Why a file cannot be opened: whose it is says more than that it is somebody else's.

@@ -40,7 +40,7 @@ impl Place {
         if let Some(refusal) = on.refusal(&path) {
             return Err(refusal);
         }
-        let metadata = access::open_or_make(&path)?;
+        let metadata = access::find_or_make(&path)?;
         Ok(Self { file: Identity::of(&metadata), path, log: OnceLock::new() })
     }
 

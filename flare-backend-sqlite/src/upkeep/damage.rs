@@ -78,7 +78,7 @@ impl Opened<'_> {
 }
 
 /// What is wrong with a file, in SQLite's words.
-fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut check = connection.prepare(&format!("PRAGMA quick_check({FINDINGS})"))?;
     let found = check.query_map([], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<rusqlite::Result<_>>()?;

@@ -2,16 +2,19 @@
 //! the file is still as the step was planned from.
 //!
 //! Opening a file sets it up, so a setup has something to do only where nobody has opened it yet. Fixup makes
-//! indexes and views again ([`shape`]) and looks for damage; cleanup removes [`orphans`] and returns space.
+//! indexes and views again ([`shape`]) and looks for damage; cleanup removes [`orphans`] and returns space. A
+//! [`backup`] copies the file while others use it.
 
+mod backup;
 mod damage;
 mod orphans;
 mod shape;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
+use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep, no_backup};
 use flare_core::{ErrorKind, Result};
 use rusqlite::Connection;
 
@@ -135,6 +138,14 @@ impl Upkeep for SqliteUpkeep {
         let apply = move |said: &Reporter| file.apply(&work, &step, said);
         let took_place = blocking::run("apply", progress, apply).await?;
         Ok(if took_place { StepOutcome::Done } else { StepOutcome::NotNeeded })
+    }
+
+    async fn backup(&self, to: &Path, progress: &dyn StepProgress) -> Result<()> {
+        if self.part != Part::Repository {
+            return Err(no_backup(BACKEND, "one file holds all parts: copy the repository"));
+        }
+        let (file, to) = (Arc::clone(&self.file), to.to_path_buf());
+        blocking::run("backup", progress, move |said| file.copy_to(&to, said)).await
     }
 }
 

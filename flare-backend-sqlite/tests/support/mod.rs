@@ -22,10 +22,20 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// One that need not outlive the machine's power, where the system has such: nothing waits for a disk.
+    pub(crate) fn fleeting() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::below(memory) } else { Self::new() }
+    }
+
+    fn below(folder: &Path) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("flare-sqlite-test-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = folder.join(name);
         // What a process of the same number left that was killed.
         _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();

@@ -12,7 +12,7 @@ use crate::http::{Guard, HttpConfig, HttpDelivery};
 use crate::model::duration::{MAX_DURATION, TOO_LONG};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
-use crate::port::{Clock, Delivery, Lease, Queue, Repository, SystemClock};
+use crate::port::{Clock, Delivery, Lease, Part, Queue, Repository, SystemClock};
 
 /// Makes the ids of the cluster's nodes others than those of everything else.
 const CLUSTER_SEED: u64 = 0x636c_7573_7465_7221;
@@ -55,6 +55,8 @@ impl FlareBuilder {
     /// Keeps documents, rows and subscriptions there instead.
     pub fn repository(mut self, repository: Arc<dyn Repository>) -> Self {
         self.backend.repository = Some(repository);
+        // Of the one that is replaced.
+        self.backend.upkeep.retain(|upkeep| upkeep.part() != Part::Repository);
         self
     }
 
@@ -167,6 +169,8 @@ impl FlareBuilder {
         self.check()?;
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let delivery = self.transport(&clock)?;
+        let mut upkeep = self.backend.upkeep.into_iter();
+        let upkeep = upkeep.find(|upkeep| upkeep.part() == Part::Repository);
         let (repository, queue, lease) = (
             self.backend.repository.ok_or_else(|| missing("repository"))?,
             self.backend.queue.ok_or_else(|| missing("queue"))?,
@@ -186,7 +190,7 @@ impl FlareBuilder {
         let (member, handle) = join(&context, self.cluster, seed)?;
         context.herald = Some(Arc::new(handle.clone()));
         let context = Arc::new(context);
-        Ok((Flare::new(Arc::clone(&context), handle), Runtime::new(context, member)))
+        Ok((Flare::new(Arc::clone(&context), handle, upkeep), Runtime::new(context, member)))
     }
 
     #[cfg(feature = "http")]

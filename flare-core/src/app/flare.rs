@@ -22,7 +22,7 @@ use crate::pipeline::EventListener;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest, PutWish, find_resources};
 use crate::pipeline::moves::find;
-use crate::port::{Listing, Page};
+use crate::port::{Listing, Page, Upkeep};
 
 /// The handle a host keeps: takes documents, resources and subscriptions, tells what happened.
 ///
@@ -37,6 +37,8 @@ struct FlareParts {
     context: Arc<Context>,
     ingest: Ingest,
     cluster: ClusterHandle,
+    /// What keeps the repository in order, if its backend brought it.
+    upkeep: Option<Arc<dyn Upkeep>>,
 }
 
 impl Flare {
@@ -45,9 +47,17 @@ impl Flare {
         FlareBuilder::new(backend.into())
     }
 
-    pub(super) fn new(context: Arc<Context>, cluster: ClusterHandle) -> Self {
+    pub(super) fn new(
+        context: Arc<Context>,
+        cluster: ClusterHandle,
+        upkeep: Option<Arc<dyn Upkeep>>,
+    ) -> Self {
         let ingest = Ingest::new(Arc::clone(&context));
-        Self { inner: Arc::new(FlareParts { context, ingest, cluster }) }
+        Self { inner: Arc::new(FlareParts { context, ingest, cluster, upkeep }) }
+    }
+
+    pub(super) fn upkeep(&self) -> Option<&Arc<dyn Upkeep>> {
+        self.inner.upkeep.as_ref()
     }
 
     /// This node's part in the cluster of its stores: its incarnation, weight and load.

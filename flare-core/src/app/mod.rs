@@ -3,6 +3,7 @@
 
 mod backend;
 mod backfill;
+mod backup;
 mod builder;
 mod cluster;
 mod dead_letters;

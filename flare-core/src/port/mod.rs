@@ -47,7 +47,7 @@ pub use repository::{
     RowStore, RowUpdate, SlotQuery, SpreadAnswer, SpreadDocuments, SubscriptionStore, Undispatched,
     WriteOutcome, WrittenRows, spread_in_steps,
 };
-pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep};
+pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep, no_backup};
 
 use futures::stream::BoxStream;
 

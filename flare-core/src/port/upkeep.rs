@@ -2,6 +2,7 @@
 //! Never decides whether to: a plan is shown to somebody first.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use async_trait::async_trait;
@@ -33,6 +34,10 @@ use crate::model::Invalid;
 ///   [`Step::refused`] makes it, and changes nothing.
 /// - **U7** A step with an amount says how far it is, at least once before it is
 ///   [`StepOutcome::Done`]. What it says never falls, and never exceeds the total.
+/// - **U8** A [backup](Self::backup) is all of the store as of one moment after the call, in a new file,
+///   while others go on using the store; progress is said as in U7. Where there is something at that path
+///   it is [`ErrorKind::Conflict`], and that stays as it is; one that fails leaves nothing there. A store
+///   without such a thing answers [`ErrorKind::Unsupported`] as [`no_backup`] makes it.
 ///
 /// Every call may fail at any point, a crash included: what was done until then stays done, and a
 /// new plan has what is left.
@@ -54,6 +59,14 @@ pub trait Upkeep: fmt::Debug + Send + Sync + 'static {
         step: &Step,
         progress: &dyn StepProgress,
     ) -> Result<StepOutcome>;
+
+    /// Copies all of the store into a new file.
+    async fn backup(&self, to: &Path, progress: &dyn StepProgress) -> Result<()>;
+}
+
+/// What a store answers that cannot copy itself into a file, with what to use instead (U8).
+pub fn no_backup(backend: &'static str, instead: &'static str) -> Error {
+    Error::new(ErrorKind::Unsupported, "backup").with_backend(backend).with_detail(instead)
 }
 
 /// Hears how far a step is.

@@ -2,6 +2,7 @@
 //! are nobody's. Never looks at messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use crate::model::{
     LaneId, Placement, RecordName, Subscription, SubscriptionId, SubscriptionStatus,
 };
 use crate::port::{
-    Part, Purpose, Queue, QueueName, Repository, Step, StepOutcome, StepProgress, Upkeep,
+    Part, Purpose, Queue, QueueName, Repository, Step, StepOutcome, StepProgress, Upkeep, no_backup,
 };
 
 /// Keeps the queues of any backend in order.
@@ -243,6 +244,13 @@ impl Upkeep for QueueUpkeep {
             Purpose::Setup | Purpose::Fixup => self.create(step).await,
             Purpose::Cleanup => self.delete(step).await,
         }
+    }
+
+    async fn backup(&self, _to: &Path, _progress: &dyn StepProgress) -> Result<()> {
+        Err(no_backup(
+            self.backend,
+            "queues only wake: what is to be done follows from the repository, which is worth a copy",
+        ))
     }
 }
 

@@ -10,7 +10,7 @@ use flare_core::model::size::format_size;
 use secrecy::ExposeSecret;
 
 use super::idle::idle;
-use super::{Config, ConfigError, Engine, LeaseEngine, Mongo, Networks, Token, cluster};
+use super::{Config, ConfigError, Engine, LeaseEngine, Mongo, Networks, Token, cluster, sqlite};
 
 /// The most entries a list may have, as the REST interface promises.
 const MAX_LIMIT: u32 = 1_000;
@@ -23,6 +23,9 @@ const SHORTEST_TOKEN: usize = 16;
 
 /// What MongoDB takes in a document, less what Flare keeps beside the content.
 const MONGODB_CONTENT: u64 = (16 << 20) - (64 << 10);
+
+/// What SQLite takes in a document: half of what fits into one of its values.
+const SQLITE_CONTENT: u64 = 512 << 20;
 
 /// Options of a MongoDB URI that a key overrules, in lower case, each with the value that does no harm
 /// (addresses are often copied with it) and the key.
@@ -47,9 +50,11 @@ pub(super) fn check(config: &Config) -> Checked {
     ] {
         mongodb(name, table)?;
     }
+    config.repository.sqlite.check()?;
     config.queue.sqs.check()?;
     config.lease.etcd.check()?;
     built(config)?;
+    sqlite::one_file(config)?;
     cluster::check(config)?;
     idle(config)?;
     contradictions(config)?;
@@ -92,7 +97,7 @@ fn ranges(config: &Config) -> Checked {
 /// Not every program can do everything.
 fn built(config: &Config) -> Checked {
     if config.lease.engine == LeaseEngine::Etcd && !cfg!(feature = "etcd") {
-        let reason = "must be \"memory\" or \"mongodb\", as this program was built without etcd: \
+        let reason = "must be \"sqlite\", \"memory\" or \"mongodb\", as this program was built without etcd: \
                       cargo install --path flare-server --features etcd (which needs protoc)";
         return Err(ConfigError::new("lease.engine", reason));
     }
@@ -141,6 +146,10 @@ fn mongodb(name: &str, table: &Mongo) -> Checked {
 fn contradictions(config: &Config) -> Checked {
     let Config { http, repository, delivery, .. } = config;
     let (most, whose) = match repository.engine {
+        Engine::Sqlite => {
+            let most = format_size(SQLITE_CONTENT);
+            (SQLITE_CONTENT, format!("{most} with repository.engine \"sqlite\""))
+        }
         Engine::Memory => {
             let most = repository.memory.max_bytes;
             (most, format!("repository.memory.max-bytes, {}", format_size(most)))

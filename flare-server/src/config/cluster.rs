@@ -89,7 +89,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         (true, false) => {
             return Err(ConfigError::new(
                 "lease.engine",
-                "needs repository.engine \"mongodb\": nodes share what all of them see",
+                "needs a repository that is not \"memory\": nodes share what all of them see",
             ));
         }
         (false, true) if !cluster.exclusive => return shared("lease"),

@@ -20,22 +20,41 @@ fn queue_and_leases_are_the_repository_s_own_unless_something_is_said() {
     assert_eq!(config.queue.engine, QueueEngine::MongoDb);
     assert_eq!(config.lease.engine, LeaseEngine::MongoDb);
     let config = from_file("").unwrap();
+    assert_eq!(config.queue.engine, QueueEngine::Sqlite);
+    assert_eq!(config.lease.engine, LeaseEngine::Sqlite);
+    let config = from_file("repository.engine = \"memory\"").unwrap();
     assert_eq!(config.queue.engine, QueueEngine::Memory);
     assert_eq!(config.lease.engine, LeaseEngine::Memory);
 }
 
 #[test]
 fn what_other_servers_could_not_see_is_refused_beside_a_repository_they_see() {
-    for part in ["queue", "lease"] {
-        let line = format!("repository.engine = \"mongodb\"\n{part}.engine = \"memory\"\n");
+    for (part, engine) in ["queue", "lease"]
+        .iter()
+        .flat_map(|part| ["mongodb", "sqlite"].map(|engine| (part, engine)))
+    {
+        let line = format!("repository.engine = \"{engine}\"\n{part}.engine = \"memory\"\n");
         let refused = from_file(&line).unwrap_err();
         assert_eq!(refused.key(), format!("{part}.engine"), "{refused}");
         assert!(refused.to_string().contains("cluster.exclusive"), "{refused}");
         assert!(from_file(&format!("{line}cluster.exclusive = true")).is_ok());
     }
-    let refused = from_file("lease.engine = \"mongodb\"").unwrap_err();
+    let refused =
+        from_file("repository.engine = \"memory\"\nlease.engine = \"mongodb\"").unwrap_err();
     assert_eq!(refused.key(), "lease.engine");
-    assert!(refused.to_string().contains("needs repository.engine"), "{refused}");
+    assert!(refused.to_string().contains("needs a repository"), "{refused}");
+}
+
+#[test]
+fn queue_and_leases_are_in_no_other_file_than_the_repository_s() {
+    for part in ["queue", "lease"] {
+        for engine in ["memory", "mongodb"] {
+            let line = format!("repository.engine = \"{engine}\"\n{part}.engine = \"sqlite\"");
+            let refused = from_file(&line).unwrap_err();
+            assert_eq!(refused.key(), format!("{part}.engine"), "{refused}");
+            assert!(refused.to_string().contains("repository's file"), "{refused}");
+        }
+    }
 }
 
 #[test]

@@ -13,9 +13,14 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     let wakes = waking.into_iter().flatten().any(|table| std::ptr::eq(table, &repository.mongodb));
 
     let mut idle = Vec::new();
-    if repository.engine == Engine::MongoDb {
-        idle.push(("repository.memory", "repository.engine is \"mongodb\"".to_owned()));
-    } else if !wakes {
+    let is = format!("repository.engine is \"{}\"", repository.engine.as_str());
+    if repository.engine != Engine::Sqlite {
+        idle.push(("repository.sqlite", is.clone()));
+    }
+    if repository.engine != Engine::Memory {
+        idle.push(("repository.memory", is));
+    }
+    if repository.engine != Engine::MongoDb && !wakes {
         idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
     }
     if !wakes {

@@ -149,8 +149,7 @@ impl Layers {
         let engine = engine.and_then(|value| value.try_into().ok()).unwrap_or(Engine::default());
         for path in INHERITED {
             if self.value_of(path).and_then(Value::as_str) == Some("") {
-                let name = if engine == Engine::MongoDb { "mongodb" } else { "memory" };
-                put(&mut table, path, Value::String(name.to_owned()));
+                put(&mut table, path, Value::String(engine.as_str().to_owned()));
             }
         }
         let read = serde_path_to_error::deserialize::<_, Config>(Value::Table(table));

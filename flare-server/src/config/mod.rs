@@ -16,6 +16,7 @@ mod log;
 mod mongo;
 mod secret;
 mod sections;
+mod sqlite;
 mod sqs;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub use mongo::{Mongo, Reads, Writes};
 pub use sections::{
     Delivery, Engine, Lease, LeaseEngine, Memory, Networks, Queue, QueueEngine, Repository, Worker,
 };
+pub use sqlite::Sqlite;
 pub use sqs::Sqs;
 
 /// Everything the server can be told. Every key has a default.

@@ -7,14 +7,16 @@ use flare_backend_memory::MemoryConfig;
 use flare_core::pipeline::Settings;
 use serde::{Deserialize, Serialize};
 
-use super::{Etcd, Mongo, Sqs};
+use super::{Etcd, Mongo, Sqlite, Sqs};
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// In this process, and gone with it.
+    /// In a file, for the processes of one machine.
     #[default]
+    Sqlite,
+    /// In this process, and gone with it.
     Memory,
     /// In a MongoDB database, for any number of processes.
     MongoDb,
@@ -24,8 +26,10 @@ pub enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueEngine {
-    /// In this process, and gone with it.
+    /// In the repository's file.
     #[default]
+    Sqlite,
+    /// In this process, and gone with it.
     Memory,
     /// In a MongoDB database, for any number of processes.
     MongoDb,
@@ -37,8 +41,10 @@ pub enum QueueEngine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeaseEngine {
-    /// In this process, and gone with it.
+    /// In the repository's file.
     #[default]
+    Sqlite,
+    /// In this process, and gone with it.
     Memory,
     /// In a MongoDB database, for any number of processes.
     MongoDb,
@@ -58,10 +64,23 @@ pub struct Repository {
     /// How long a dead letter can be listed and replayed.
     #[serde(with = "flare_core::model::duration")]
     pub dead_letter_retention: Duration,
+    /// Where the file is.
+    pub sqlite: Sqlite,
     /// What the memory engine may take.
     pub memory: Memory,
     /// Where MongoDB is.
     pub mongodb: Mongo,
+}
+
+impl Engine {
+    /// Its name, as it stands in the configuration.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Memory => "memory",
+            Self::MongoDb => "mongodb",
+        }
+    }
 }
 
 impl Default for Repository {
@@ -71,6 +90,7 @@ impl Default for Repository {
             engine: Engine::default(),
             tombstone_retention: settings.tombstone_retention,
             dead_letter_retention: settings.dead_letter_retention,
+            sqlite: Sqlite::default(),
             memory: Memory::default(),
             mongodb: Mongo::default(),
         }

@@ -14,7 +14,7 @@ fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> 
 }
 
 /// A key, a wrong value as TOML, and what the refusal has to say.
-const WRONG: [(&str, &str, &str); 116] = [
+const WRONG: [(&str, &str, &str); 118] = [
     ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
     ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
     ("http.server.timeout", "30", "\"500ms\""),
@@ -43,11 +43,13 @@ const WRONG: [(&str, &str, &str); 116] = [
     ("http.auth.tokens[0]", "[{ token = \"secret-word\" }]", "needs \"scope\""),
     ("http.auth.tokens[0].scopes", "[{ token = \"secret-word\", scopes = \"read\" }]", "\"scope\""),
     ("http.auth.tokens[0].scope", "[{ token = \"secret-word\", scope = \"root\" }]", "\"admin\""),
-    ("repository.engine", "\"postgres\"", "must be \"memory\" or \"mongodb\""),
+    ("repository.engine", "\"postgres\"", "must be \"sqlite\", \"memory\", \"mongodb\""),
+    ("repository.sqlite.path", "\"..\"", "the path of a file"),
+    ("repository.sqlite.timeout", "\"0s\"", "from 1ms to 1h"),
     ("repository.tombstone-retention", "\"7d\"", "\"72h\""),
     ("repository.dead-letter-retention", "\"0s\"", "from 1s"),
     ("repository.memory.max-bytes", "\"1KiB\"", "from 1MiB"),
-    ("queue.engine", "\"kafka\"", "\"memory\", \"mongodb\", \"sqs\""),
+    ("queue.engine", "\"kafka\"", "\"sqlite\", \"memory\", \"mongodb\", \"sqs\""),
     ("queue.sqs.endpoint", "\"127.0.0.1:4566\"", "\"http://\""),
     ("queue.sqs.region", "\"Frankfurt am Main\"", "\"eu-central-1\""),
     ("queue.sqs.key", "\"AKIA\"", "needs queue.sqs.secret"),
@@ -59,7 +61,7 @@ const WRONG: [(&str, &str, &str); 116] = [
     ("queue.sqs.fifo", "\"yes\"", "true or false"),
     ("queue.sqs.message-limit", "\"2MiB\"", "from 1KiB to 1MiB"),
     ("queue.sqs.timeout", "\"10ms\"", "from 1s to 1h"),
-    ("lease.engine", "\"zookeeper\"", "\"memory\", \"mongodb\", \"etcd\""),
+    ("lease.engine", "\"zookeeper\"", "\"sqlite\", \"memory\", \"mongodb\", \"etcd\""),
     ("lease.etcd.endpoints", "\"http://etcd:2379\"", "a list in brackets"),
     ("lease.etcd.endpoints", "[\"etcd:2379\"]", "\"http://\""),
     ("lease.etcd.endpoints", "[]", "at least one"),
@@ -215,7 +217,7 @@ fn every_key_can_be_set_from_the_environment() {
         let config = from_environment(&variable, &text).unwrap();
         assert_eq!(config.to_toml(), Config::default().to_toml(), "{variable}");
         // Anything goes there, or the entry of a list is named.
-        if ["GUARD", "TOKENS", "OUTPUT", "ROLES", "CLUSTER__NAME"]
+        if ["GUARD", "TOKENS", "OUTPUT", "ROLES", "CLUSTER__NAME", "SQLITE__PATH"]
             .iter()
             .any(|word| variable.contains(word))
         {
@@ -282,7 +284,8 @@ fn flags_beat_the_environment_which_beats_the_file() {
 fn what_contradicts_is_refused_whoever_said_it() {
     let refused = from_file("delivery.in-flight-limit = 16").unwrap_err();
     assert_eq!(refused.key(), "delivery.concurrency");
-    let text = "http.server.body-limit = \"8MiB\"\nrepository.memory.max-bytes = \"4MiB\"";
+    let text = "http.server.body-limit = \"8MiB\"\nrepository.engine = \"memory\"\n\
+                repository.memory.max-bytes = \"4MiB\"";
     assert!(from_file(text).unwrap_err().to_string().contains("repository.memory.max-bytes, 4MiB"));
     let text = "[delivery.guard]\nallow = [\"10.0.0.0/8\"]\ndeny = [\"10.0.0.0/8\"]";
     assert_eq!(from_file(text).unwrap_err().key(), "delivery.guard.allow[0]");
@@ -359,6 +362,18 @@ fn settings_of_engines_that_are_not_in_use_are_refused() {
             "by any engine",
         ),
         ("", "queue.mongodb.uri = \"mongodb://db\"", "queue.mongodb.uri", "queue.engine is not"),
+        (
+            "",
+            "repository.memory.max-bytes = \"1GiB\"",
+            "repository.memory.max-bytes",
+            "is \"sqlite\"",
+        ),
+        (
+            "repository.engine = \"memory\"\n",
+            "repository.sqlite.path = \"/var/lib/flare/flare.db\"",
+            "repository.sqlite.path",
+            "is \"memory\"",
+        ),
         (
             IN_MONGODB,
             "repository.memory.max-bytes = \"1GiB\"",

@@ -6,6 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -24,6 +25,38 @@ pub(crate) fn flare(arguments: &[&str]) -> Command {
     command
 }
 
+/// What a command is told that is to keep nothing.
+pub(crate) const IN_MEMORY: [&str; 2] = ["--set", "repository.engine=memory"];
+
+/// What keeps a server in memory, unless its arguments say where it keeps things.
+fn in_memory(arguments: &[&str]) -> &'static [&'static str] {
+    let says = |argument: &&str| argument.contains("repository.");
+    if arguments.iter().any(says) { &[] } else { &IN_MEMORY }
+}
+
+/// A directory that nobody else uses; gone when the test is.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("flare-{}-{name}", std::process::id()));
+        // What a process of the same number left that was killed.
+        drop(std::fs::remove_dir_all(&path));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
 /// Runs a command to its end: exit code, standard output, standard error.
 pub(crate) fn run(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
@@ -40,7 +73,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port, clients on this machine allowed.
+    /// Starts one on a free port, clients on this machine allowed, in memory unless the arguments say
+    /// otherwise.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_as(flare(&["start"]), arguments)
     }
@@ -53,7 +87,19 @@ impl Server {
         Self::start_as(shell, arguments)
     }
 
+    /// Starts one in a directory, on what it keeps there.
+    pub(crate) fn start_in(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = flare(&["start"]);
+        command.current_dir(folder);
+        Self::launch(command, arguments)
+    }
+
     fn start_as(mut command: Command, arguments: &[&str]) -> Self {
+        command.args(in_memory(arguments));
+        Self::launch(command, arguments)
+    }
+
+    fn launch(mut command: Command, arguments: &[&str]) -> Self {
         let guard = ["--set", "delivery.guard.allow=127.0.0.1"];
         let given = |name: &str| arguments.contains(&name);
         let free = if given("--addr") { [].as_slice() } else { &["--addr", "127.0.0.1:0"] };
@@ -94,6 +140,12 @@ impl Server {
     pub(crate) fn terminate(&self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.wait();
     }
 
     /// Waits for its end; the log is complete afterwards.

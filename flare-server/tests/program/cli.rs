@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Client, Server, flare, run};
+use crate::common::{Client, IN_MEMORY, Server, flare, run};
 
 /// A file that is gone when the test is.
 struct Scratch(PathBuf);
@@ -71,7 +71,7 @@ fn config_shows_what_is_in_effect_and_no_secret() {
          [[http.auth.tokens]]\ntoken = \"secret-word-of-ours\"\nscope = \"read\"",
     );
     let arguments =
-        ["config", "-c", file.path(), "--addr", "127.0.0.1:1", "-s", "queue.engine=memory"];
+        ["config", "-c", file.path(), "--addr", "127.0.0.1:1", "-s", "queue.engine=sqlite"];
     let (code, out, _) = run(flare(&arguments).env("FLARE_LOG__LEVEL", "error"));
     assert_eq!(code, 0);
     for line in ["addr = \"127.0.0.1:1\"", "level = \"error\"", "enable = false", "token = \"***\""]
@@ -103,7 +103,7 @@ fn slips_end_with_code_2_and_say_what_is_wrong() {
         (vec!["start", "--set", "worker.enabled=1"], "did you mean worker.enable?"),
         (
             vec!["start", "--set", "repository.engine=postgres"],
-            "repository.engine must be \"memory\" or \"mongodb\"",
+            "repository.engine must be \"sqlite\", \"memory\", \"mongodb\"",
         ),
         (vec!["begin"], "begin"),
         (vec!["status", "--url", "here"], "--url"),
@@ -131,7 +131,11 @@ fn what_cannot_be_done_ends_with_code_1_and_what_to_do() {
         ),
         (vec!["status", "--url", "http://127.0.0.1:1"], "is it running?"),
     ] {
-        let (code, _, err) = run(&mut flare(&arguments));
+        let mut command = flare(&arguments);
+        if arguments[0] == "start" {
+            command.args(IN_MEMORY);
+        }
+        let (code, _, err) = run(&mut command);
         assert_eq!(code, 1, "{arguments:?}: {err}");
         assert!(err.contains(says), "{arguments:?}: {err}");
         assert_eq!(err.lines().count(), 1, "{err}");
@@ -249,8 +253,9 @@ fn logs_go_to_the_file_that_is_named() {
     let output = format!("log.output={}", file.path());
     // Nothing comes on standard error, so the port has to be known before.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut child =
-        flare(&["start", "--addr", &port.to_string(), "--set", &output]).spawn().unwrap();
+    let addr = port.to_string();
+    let mut command = flare(&["start", "--addr", &addr, "--set", &output]);
+    let mut child = command.args(IN_MEMORY).spawn().unwrap();
     let found = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
         fs::read_to_string(&file.0).unwrap().contains("flare listens on http://")

@@ -1,4 +1,4 @@
-//! The program `flare` on stores in memory: its command line, its manners with clients, its end.
+//! The program `flare` on stores in memory and in a file: its command line, its manners with clients, its end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test")]
 
@@ -9,4 +9,5 @@ mod common;
 mod drain;
 mod openapi;
 mod readme;
+mod sqlite;
 mod upkeep;

@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::Folder;
+
 const README: &str = include_str!("../../../README.md");
 const SECTION: &str = "## From nothing to a delivered notification with curl";
 
@@ -40,8 +42,11 @@ fn the_readme_s_commands_deliver_a_notification() {
     let program = Path::new(env!("CARGO_BIN_EXE_flare")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
+    // Nobody's files are touched: the server keeps its own where it is started.
+    let folder = Folder::new("readme");
     let mut bash = bash
         .args(["-euo", "pipefail", "-c", &script])
+        .current_dir(folder.path())
         .env("PATH", path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -71,4 +76,5 @@ fn the_readme_s_commands_deliver_a_notification() {
         assert!(seen.contains(word), "{word} in\n{seen}\n{errors}");
     }
     assert!(errors.contains("flare has ended"), "{errors}");
+    assert!(folder.path().join("flare.db").exists(), "{errors}");
 }

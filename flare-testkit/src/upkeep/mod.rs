@@ -6,6 +6,7 @@
 //! Flare's (U5) the backend's own tests have to put there.
 
 mod applying;
+mod backup;
 mod bench;
 mod planning;
 mod progress;
@@ -14,6 +15,7 @@ mod refusing;
 use flare_core::port::Upkeep;
 
 pub use applying::*;
+pub use backup::*;
 pub use planning::*;
 pub use progress::*;
 pub use refusing::*;
@@ -36,5 +38,6 @@ crate::suite::suite! {
         u6_a_step_of_nobody_s_is_refused,
         u6_a_step_of_another_purpose_does_not_take_place,
         u7_what_takes_long_says_how_far_it_is,
+        u8_a_backup_is_a_new_file_or_what_to_use_instead,
     ]
 }

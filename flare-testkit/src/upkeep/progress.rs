@@ -8,7 +8,13 @@ use crate::Subject;
 
 /// All that a step said.
 #[derive(Debug, Default)]
-struct Heard(Mutex<Vec<(u64, Option<u64>)>>);
+pub(super) struct Heard(Mutex<Vec<(u64, Option<u64>)>>);
+
+impl Heard {
+    pub(super) fn all(self) -> Vec<(u64, Option<u64>)> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl StepProgress for Heard {
     fn advanced(&self, done: u64, total: Option<u64>) {
@@ -22,7 +28,7 @@ pub async fn u7_what_takes_long_says_how_far_it_is(subject: Subject<dyn Upkeep>)
         for step in subject.planned(purpose).await {
             let heard = Heard::default();
             let outcome = subject.apply(purpose, &step, &heard).await.expect("it can be applied");
-            let heard = heard.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let heard = heard.all();
             let silent = heard.is_empty() && step.amount.is_some();
             assert!(!silent || outcome != StepOutcome::Done, "{:?} said nothing", step.id);
             assert!(heard.is_sorted_by_key(|(done, _)| *done), "{:?}: {heard:?}", step.id);

@@ -1,6 +1,7 @@
 //! An upkeep with one fault fails exactly the clause it breaks; an honest one fails none.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -28,6 +29,9 @@ enum Fault {
     SaysNothing,
     GoesBackwards,
     GoesTooFar,
+    WritesOver,
+    RefusesWithoutWords,
+    LeavesABit,
 }
 
 /// A scripted upkeep with one fault.
@@ -134,6 +138,22 @@ impl Upkeep for Broken {
             outcome => outcome,
         }
     }
+
+    async fn backup(&self, to: &Path, progress: &dyn StepProgress) -> Result<()> {
+        let unsupported = Error::new(ErrorKind::Unsupported, "backup");
+        match self.fault {
+            Fault::WritesOver => {
+                drop(std::fs::remove_file(to));
+                self.inner.backup(to, progress).await
+            }
+            Fault::RefusesWithoutWords => Err(unsupported),
+            Fault::LeavesABit => {
+                self.inner.backup(to, progress).await?;
+                Err(unsupported.with_detail("it came to nothing: use something else"))
+            }
+            _ => self.inner.backup(to, progress).await,
+        }
+    }
 }
 
 struct Scripted(Fault);
@@ -183,4 +203,7 @@ crate::support::faults! {
     u7_saying_nothing: SaysNothing => ["u7"];
     u7_going_backwards: GoesBackwards => ["u7"];
     u7_going_too_far: GoesTooFar => ["u7"];
+    u8_writing_over: WritesOver => ["u8"];
+    u8_refusing_without_words: RefusesWithoutWords => ["u8"];
+    u8_leaving_a_bit: LeavesABit => ["u8"];
 }

@@ -139,7 +139,8 @@ impl SqliteRepository {
             let mut content = reader.sql("SELECT content FROM contents WHERE document = ?1")?;
             let mut documents = Vec::with_capacity(keys.len());
             for key in &keys {
-                let Some(stored) = finder.find(key)? else {
+                let met = |error| codec::met_at(operation, name_of(key), error);
+                let Some(stored) = finder.find(key).map_err(met)? else {
                     documents.push(None);
                     continue;
                 };
@@ -149,7 +150,7 @@ impl SqliteRepository {
                 let mut document = head.map(|head| head.document(key.clone()));
                 if let Some(document) = document.as_mut().filter(|_| whole) {
                     let bytes: Option<Vec<u8>> =
-                        content.query_row([stored.n], |row| row.get(0)).optional()?;
+                        content.query_row([stored.n], |row| row.get(0)).optional().map_err(met)?;
                     document.content = bytes.map(|bytes| Content::from_stored(Bytes::from(bytes)));
                 }
                 documents.push(document);

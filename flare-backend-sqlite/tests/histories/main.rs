@@ -1,0 +1,49 @@
+//! The histories of core on a file: the same seeded lives of whole Flares (`flare-core/tests/histories`), with
+//! the file's stores where core's own have memory.
+//!
+//! They name their store `flare_backend_memory::MemoryBackend`; here that is [`MemoryBackend`], a file in a
+//! directory of its own. Replay one with
+//! `FLARE_HISTORY_SEED=<seed> cargo test -p flare-backend-sqlite --test histories -- --nocapture`; run more of
+//! them with `FLARE_HISTORIES=<count>`.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
+
+extern crate self as flare_backend_memory;
+
+#[allow(dead_code, reason = "some of it is for the senders of a cluster")]
+#[path = "../../../flare-core/tests/histories/client.rs"]
+mod client;
+mod file;
+#[path = "../../../flare-core/tests/histories/history.rs"]
+mod history;
+#[path = "../../../flare-core/tests/histories/known.rs"]
+mod known;
+#[path = "../../../flare-core/tests/histories/meddle.rs"]
+mod meddle;
+#[path = "../../../flare-core/tests/histories/plan.rs"]
+mod plan;
+#[path = "../../../flare-core/tests/histories/pool.rs"]
+mod pool;
+#[path = "../../../flare-core/tests/histories/runs.rs"]
+mod runs;
+#[path = "../../../flare-core/tests/histories/shift.rs"]
+mod shift;
+#[path = "../support/mod.rs"]
+mod support;
+
+pub(crate) use file::MemoryBackend;
+
+/// Histories in an ordinary run.
+const HISTORIES: u64 = 300;
+/// Those in which a more specific resource takes documents over.
+const OVERLAPPING: u64 = 100;
+
+#[test]
+fn every_history_on_a_file_keeps_its_promises() {
+    pool::live_all(HISTORIES, &[], "histories every", history::run);
+}
+
+#[test]
+fn documents_that_move_on_a_file_keep_their_promises() {
+    pool::live_all(OVERLAPPING, &[], "histories move", history::run_overlapping);
+}
