@@ -14,20 +14,28 @@ extern crate self as flare_backend_memory;
 #[path = "../../../flare-core/tests/histories/client.rs"]
 mod client;
 mod file;
+#[allow(dead_code, reason = "some of it is for those that once broke a promise")]
 #[path = "../../../flare-core/tests/histories/history.rs"]
 mod history;
 #[path = "../../../flare-core/tests/histories/known.rs"]
 mod known;
 #[path = "../../../flare-core/tests/histories/meddle.rs"]
 mod meddle;
+#[path = "../../../flare-core/tests/cluster/sharing/observed.rs"]
+mod observed;
 #[path = "../../../flare-core/tests/histories/plan.rs"]
 mod plan;
+#[allow(dead_code, reason = "some of it is for those that once broke a promise")]
 #[path = "../../../flare-core/tests/histories/pool.rs"]
 mod pool;
+#[path = "../../../flare-core/tests/histories/pulling.rs"]
+mod pulling;
 #[path = "../../../flare-core/tests/histories/runs.rs"]
 mod runs;
 #[path = "../../../flare-core/tests/histories/shift.rs"]
 mod shift;
+#[path = "../../../flare-core/tests/histories/wishes.rs"]
+mod wishes;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -40,10 +48,10 @@ const OVERLAPPING: u64 = 100;
 
 #[test]
 fn every_history_on_a_file_keeps_its_promises() {
-    pool::live_all(HISTORIES, &[], "histories every", history::run);
+    pool::live_all(HISTORIES, "histories every", history::run);
 }
 
 #[test]
 fn documents_that_move_on_a_file_keep_their_promises() {
-    pool::live_all(OVERLAPPING, &[], "histories move", history::run_overlapping);
+    pool::live_all(OVERLAPPING, "histories move", history::run_overlapping);
 }
