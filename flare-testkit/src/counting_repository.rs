@@ -102,9 +102,11 @@ impl RepositoryHooks for CountedCalls {
         request: SpreadDocuments,
     ) -> Result<SpreadAnswer> {
         let answer = inner.spread_documents(request).await?;
-        if let SpreadAnswer::Done(done) = &answer {
-            self.lock().wrote("spread_documents", done.members.len() * done.spread.len());
-        }
+        let rows = match &answer {
+            SpreadAnswer::Done(done) => done.members.len() * done.spread.len(),
+            SpreadAnswer::Apart => 0,
+        };
+        self.lock().wrote("spread_documents", rows);
         Ok(answer)
     }
 

@@ -91,7 +91,8 @@ pub async fn rr19_takes_as_many_as_fit(repo: Repo) {
     }
     let alone = make.lone_document();
     write(&repo, put(&alone, 1)).await;
-    let request = SpreadDocuments::new(alone.resource, versions(&[alone.clone()], &[live(1)]), 1);
+    let request =
+        SpreadDocuments::new(alone.resource, versions(std::slice::from_ref(&alone), &[live(1)]), 1);
     let done = done(repo.spread_documents(request.dispatching(true)).await.unwrap());
     assert_eq!((done.taken, done.members, done.spread), (1, Vec::new(), vec![alone.url.clone()]));
     assert!(!undispatched(&repo, &alone).await, "there is nobody to tell");
@@ -113,8 +114,11 @@ pub async fn rr20_several_partitions_are_left_apart(repo: Repo) {
     for (resource, most_rows) in [(resource, 100), (together, 1)] {
         let key = make.document(resource);
         write(&repo, put(&key, 1)).await;
-        let request =
-            SpreadDocuments::new(resource, versions(&[key.clone()], &[live(1)]), most_rows);
+        let request = SpreadDocuments::new(
+            resource,
+            versions(std::slice::from_ref(&key), &[live(1)]),
+            most_rows,
+        );
         let request = request.dispatching(true).giving(1_000);
         assert_eq!(repo.spread_documents(request).await.unwrap(), SpreadAnswer::Apart);
         assert!(undispatched(&repo, &key).await);

@@ -772,7 +772,7 @@ fn what_is_handed_over_is_told_without_a_read() {
     world.act(&Act::Places(1));
     assert_eq!(world.requests.len(), 1);
     world.change(0, false, true);
-    assert_eq!(world.held.get(), 1, "it is being told already");
+    assert_eq!(world.held.get(), 0, "it is being told already");
     world.answer(0, 0);
     world.act(&Act::Store(true));
     assert!(world.loading.is_some(), "what came meanwhile is read");
