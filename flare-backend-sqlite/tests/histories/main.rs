@@ -34,10 +34,10 @@ mod pulling;
 mod runs;
 #[path = "../../../flare-core/tests/histories/shift.rs"]
 mod shift;
-#[path = "../../../flare-core/tests/histories/wishes.rs"]
-mod wishes;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../../../flare-core/tests/histories/wishes.rs"]
+mod wishes;
 
 pub(crate) use file::MemoryBackend;
 

@@ -168,7 +168,8 @@ impl Handing<'_> {
             self.give_back(row);
             return Ok(None);
         };
-        let Some(telling) = Telling::of_claimed(row, &document, &self.subscription.left(), verdict) else {
+        let Some(telling) = Telling::of_claimed(row, &document, &self.subscription.left(), verdict)
+        else {
             let (version, present) = (document.version, Present::No);
             self.end(row, ClaimEffect::Settle { version, present, not_before: None });
             return Ok(None);

@@ -13,7 +13,7 @@ use flare_core::port::{
 };
 use flare_testkit::ManualClock;
 
-use crate::known::{Behaviour, Known, Told};
+use crate::known::{Behaviour, Known, Told, Wanted};
 use crate::plan::Plan;
 
 /// All clients of a history, as one sender sees them.
@@ -45,6 +45,10 @@ struct Inner {
     passive: BTreeMap<SubscriptionId, Versions>,
     /// Those that asked for some of it to be sent.
     demanding: BTreeSet<SubscriptionId>,
+    /// What filters a client may have had; without any it wants everything.
+    filters: BTreeMap<SubscriptionId, Vec<Wanted>>,
+    /// The filter that counts for whatever is newer than this, where that is known.
+    certain: BTreeMap<SubscriptionId, (Wanted, Versions)>,
     /// How long a client wants to hear nothing more of a document.
     interval: Option<Duration>,
     known: BTreeMap<(SubscriptionId, String), Known>,
@@ -85,6 +89,8 @@ impl Clients {
             retellings: BTreeMap::new(),
             passive: BTreeMap::new(),
             demanding: BTreeSet::new(),
+            filters: BTreeMap::new(),
+            certain: BTreeMap::new(),
             interval: None,
             known: BTreeMap::new(),
             violations: Vec::new(),
@@ -161,6 +167,41 @@ impl Clients {
     /// From now on a client may be told once more of what it has settled.
     pub(crate) fn may_be_retold(&self, subscription: SubscriptionId) {
         *self.lock().retellings.entry(subscription).or_default() += 1;
+    }
+
+    /// From now on a client may want these documents alone.
+    pub(crate) fn may_want(&self, subscription: SubscriptionId, wanted: Wanted) {
+        let mut inner = self.lock();
+        let filters = inner.filters.entry(subscription).or_insert_with(|| vec![Wanted::All]);
+        filters.push(wanted);
+        inner.certain.remove(&subscription);
+    }
+
+    /// A client wants these documents alone, of whatever is newer than this.
+    pub(crate) fn certainly_wants(
+        &self,
+        subscription: SubscriptionId,
+        wanted: Wanted,
+        versions: Versions,
+    ) {
+        self.lock().certain.insert(subscription, (wanted, versions));
+    }
+
+    /// Whether a client wants a version, as far as that can be known.
+    pub(crate) fn wants(
+        &self,
+        subscription: SubscriptionId,
+        url: &str,
+        version: Version,
+    ) -> Option<bool> {
+        let inner = self.lock();
+        if let Some((wanted, since)) = inner.certain.get(&subscription)
+            && since.get(url) < Some(&version)
+        {
+            return Some(wanted.wants(version.revision().get()));
+        }
+        let (may_want, may_refuse) = inner.filtered(subscription, version);
+        (may_want != may_refuse).then_some(may_want)
     }
 
     /// Clients want to hear nothing more of a document for so long.
@@ -269,13 +310,54 @@ impl Clients {
 }
 
 impl Inner {
+    /// Whether one of the filters a client may have had wants a version, and whether one refuses it.
+    fn filtered(&self, subscription: SubscriptionId, version: Version) -> (bool, bool) {
+        let revision = version.revision().get();
+        let filters = self.filters.get(&subscription).map_or(&[Wanted::All][..], Vec::as_slice);
+        let wants = |wanted: &Wanted| wanted.wants(revision);
+        (filters.iter().any(wants), !filters.iter().all(wants))
+    }
+
+    /// A request arrives; gives the numbers of what it tells, how each is taken, and how the whole is.
     fn arrives(
         &mut self,
         sender: &str,
         request: &DeliveryRequest,
         now: Timestamp,
-    ) -> (u64, Behaviour) {
-        let told = Told::by(request);
+    ) -> (Vec<u64>, Vec<Behaviour>, Behaviour) {
+        let all = Told::by(request);
+        let whole = self.behave();
+        let each: Vec<Behaviour> = match whole {
+            Behaviour::Accept if all.len() > 1 => {
+                all.iter().map(|_| self.behave_in_part()).collect()
+            }
+            // Which of many is meant is not said.
+            Behaviour::Refuse if all.len() > 1 => vec![Behaviour::Fail; all.len()],
+            whole => vec![whole; all.len()],
+        };
+        let told = all.into_iter().zip(&each);
+        let numbers =
+            told.map(|(told, how)| self.takes(sender, request, told, *how, now)).collect();
+        (numbers, each, whole)
+    }
+
+    /// A client that takes a request takes most of what it tells.
+    fn behave_in_part(&mut self) -> Behaviour {
+        if self.random.f64() >= self.faults {
+            return Behaviour::Accept;
+        }
+        if self.random.bool() { Behaviour::Fail } else { Behaviour::Refuse }
+    }
+
+    /// A client is sent something; gives its number.
+    fn takes(
+        &mut self,
+        sender: &str,
+        request: &DeliveryRequest,
+        told: Told,
+        behaviour: Behaviour,
+        now: Timestamp,
+    ) -> u64 {
         let (key, version) = (told.key(), told.version);
         let owner = self.owner.as_ref().map(|owner| owner(told.subscription));
         let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
@@ -298,10 +380,9 @@ impl Inner {
         let epoch = owner.map(|owner| owner.map(|(_, epoch)| epoch));
         self.is_told(&told, now, epoch, broken);
         self.known.entry(key).or_default().in_flight += 1;
-        let behaviour = self.behave();
         let sender = sender.to_owned();
         self.under_way.insert(self.requests, UnderWay { sender, told, behaviour });
-        (self.requests, behaviour)
+        self.requests
     }
 
     /// A client is told something, under which epoch if it is sent; notes every promise that breaks.
@@ -319,6 +400,7 @@ impl Inner {
         if self.held.get(&told.subscription).is_some_and(newer_than) {
             broken.push("accepted after a pause or deletion returned, and sent");
         }
+        let (may_want, may_refuse) = self.filtered(told.subscription, version);
         let retellings = self.retellings.get(&told.subscription).copied().unwrap_or(0);
         self.requests += 1;
         // A row that waited when its lane was taken over may have been sent before.
@@ -374,8 +456,15 @@ impl Inner {
                 broken.push("P5: not what the client holds");
             }
         }
-        if (action == Action::Delete) != version.is_gone() {
+        let fits = match action {
+            Action::Delete => version.is_gone() || may_refuse,
+            Action::Create | Action::Update => !version.is_gone(),
+        };
+        if !fits {
             broken.push("P5: the action does not fit the version");
+        }
+        if action != Action::Delete && !may_want {
+            broken.push("told of a document that every filter refuses");
         }
         let present = action != Action::Delete;
         let ids = known.ids.entry((version, present)).or_default();
@@ -405,6 +494,22 @@ impl Inner {
     }
 }
 
+/// The answer to a request that was taken, but for some of what it told.
+fn in_part(told: &[Told], each: &[Behaviour]) -> DeliveryOutcome {
+    let mut outcome = DeliveryOutcome::answered(200);
+    let named = |how: Behaviour| {
+        let named = told.iter().zip(each).filter(move |(_, it)| **it == how);
+        named.map(|(told, _)| told.id.as_str()).collect::<Vec<_>>()
+    };
+    let (failed, discarded) = (named(Behaviour::Fail), named(Behaviour::Refuse));
+    if !failed.is_empty() || !discarded.is_empty() {
+        let body = serde_json::json!({ "failed": failed, "discarded": discarded });
+        let excerpt = body.to_string().into();
+        outcome.reply = Reply::Answered { status: 200, retry_after: None, excerpt };
+    }
+    outcome
+}
+
 /// Which replacement of its subscription a URL is of.
 fn replacement(url: &str) -> u32 {
     let number = url.split('/').nth(3).and_then(|part| part.strip_prefix('r'));
@@ -414,7 +519,7 @@ fn replacement(url: &str) -> u32 {
 /// A request that is being answered; if the sender goes away in between, nobody knows.
 struct Answering {
     clients: Clients,
-    number: u64,
+    numbers: Vec<u64>,
     ended: bool,
 }
 
@@ -423,7 +528,7 @@ impl Answering {
     fn answer(&self) {
         let mut inner = self.clients.lock();
         let Inner { under_way, known, crashes, .. } = &mut *inner;
-        if let Some(it) = under_way.get(&self.number) {
+        for it in self.numbers.iter().filter_map(|number| under_way.get(number)) {
             let known = known.entry(it.told.key()).or_default();
             known.answer(it.behaviour, &it.told, *crashes, self.clients.clock.now());
         }
@@ -433,7 +538,8 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         let mut inner = self.clients.lock();
-        if let Some(it) = inner.under_way.remove(&self.number) {
+        for number in &self.numbers {
+            let Some(it) = inner.under_way.remove(number) else { continue };
             let known = inner.known.entry(it.told.key()).or_default();
             known.in_flight -= 1;
             known.doubt |= !self.ended;
@@ -445,32 +551,34 @@ impl Drop for Answering {
 impl Delivery for Clients {
     async fn attempt(&self, request: DeliveryRequest) -> DeliveryOutcome {
         let timeout = request.timeout;
-        let (number, behaviour, delay) = {
+        let (numbers, each, behaviour, delay) = {
             let mut inner = self.lock();
-            let (number, behaviour) = inner.arrives(&self.sender, &request, self.clock.now());
+            let (numbers, each, behaviour) =
+                inner.arrives(&self.sender, &request, self.clock.now());
             if inner.log {
                 eprintln!(
-                    "{} {} {} {:?} {} -> {behaviour:?}",
+                    "{} {} {} {:?} {} of {} -> {behaviour:?}",
                     self.clock.now(),
                     self.sender,
                     request.document,
                     request.action,
-                    request.version
+                    request.version,
+                    each.len()
                 );
             }
             // Most answer at once, some take their time.
             let slow = inner.random.u8(..4) == 0;
             let delay = if slow { inner.random.u64(..3_000) } else { 0 };
-            (number, behaviour, Duration::from_millis(delay))
+            (numbers, each, behaviour, Duration::from_millis(delay))
         };
-        let mut answering = Answering { clients: self.clone(), number, ended: false };
+        let mut answering = Answering { clients: self.clone(), numbers, ended: false };
         if !delay.is_zero() {
             self.clock.sleep_until(self.clock.now() + delay).await;
         }
         answering.answer();
         let lost = |message: &str| DeliveryOutcome::failed(FailureKind::Broken, message, true);
         let outcome = match behaviour {
-            Behaviour::Accept => DeliveryOutcome::answered(200),
+            Behaviour::Accept => in_part(&Told::by(&request), &each),
             Behaviour::Refuse => DeliveryOutcome::answered(409),
             Behaviour::Fail => DeliveryOutcome::answered(500),
             Behaviour::Gone => DeliveryOutcome::answered(410),

@@ -309,7 +309,7 @@ impl History {
         let Some(resource) = self.resource.clone() else { return };
         let number = self.random.u32(..);
         let spec = self.plan.subscription(number, 0, self.plan.lanes);
-        let (spec, passive) = self.wished(spec);
+        let (spec, wish) = self.wished(spec, number, 0);
         let flare = self.flare.clone();
         let created = self.in_time(flare.create_subscription(resource.id, spec)).await;
         self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
@@ -317,7 +317,7 @@ impl History {
             let before = self.documents().await;
             let known = Known { before, number, replacements: 0, resource: resource.id };
             self.subscriptions.insert(subscription.id, known);
-            if passive {
+            if wish.passive {
                 self.clients.became_passive(subscription.id, Versions::new());
             }
         }
@@ -475,9 +475,11 @@ impl History {
         let seed = self.seed;
         let key = RowKey::new(subscription, DocumentUrl::parse(url).unwrap());
         let row = self.memory.repository().rows(vec![key]).await.unwrap().remove(0);
+        let wanted = self.clients.wants(subscription, url, newest);
         let Some(row) = row else {
             // A tombstone of what was never seen is told nobody.
-            let silent = newest.is_gone();
+            // Nor what a filter refuses, somebody who was never told of it.
+            let silent = newest.is_gone() || wanted != Some(true);
             assert!(silent, "history {seed}: P1: {subscription} has no row for {url} {newest}");
             return;
         };
@@ -486,7 +488,9 @@ impl History {
             assert!(kept, "history {seed}: P8: given up without a dead letter");
             return;
         }
-        if let Some(asked) = self.resynced_after(subscription).filter(|_| !newest.is_gone()) {
+        if let Some(asked) =
+            self.resynced_after(subscription).filter(|_| !newest.is_gone() && wanted == Some(true))
+        {
             let told = self.clients.told(subscription, url) > asked;
             assert!(told, "history {seed}: {subscription} was not told of {url} again");
         }
@@ -499,9 +503,9 @@ impl History {
         );
         let holds = self.clients.holds(subscription, url);
         let refused = self.clients.refused(subscription, url, newest);
-        if newest.is_gone() {
+        if newest.is_gone() || wanted == Some(false) {
             assert_eq!(holds, None, "history {seed}: P1: {subscription} still holds {url}");
-        } else if !refused {
+        } else if !refused && wanted == Some(true) {
             let revision = newest.revision().get();
             assert_eq!(holds, Some(revision), "history {seed}: P1: {subscription}, {url}");
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flare_core::model::{Action, DocumentUrl, Epoch, SubscriptionId, Timestamp, Version};
+use flare_core::model::{Action, DocumentUrl, Epoch, Revision, SubscriptionId, Timestamp, Version};
 use flare_core::port::DeliveryRequest;
 
 /// What a client is told, sent or handed out.
@@ -17,16 +17,65 @@ pub(crate) struct Told {
     pub(crate) id: String,
 }
 
+/// Which documents a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    Even,
+    Odd,
+}
+
+impl Wanted {
+    pub(crate) fn wants(self, revision: i64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Even => revision % 2 == 0,
+            Self::Odd => revision % 2 != 0,
+        }
+    }
+
+    /// The filter that says so.
+    pub(crate) fn filter(self) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            Self::Even => Some("document.rev % 2 == 0"),
+            Self::Odd => Some("document.rev % 2 != 0"),
+        }
+    }
+}
+
 impl Told {
-    pub(crate) fn by(request: &DeliveryRequest) -> Self {
-        let id = request.headers.iter().find(|(name, _)| name == "webhook-id");
-        Self {
+    /// What a request tells: one document, or those in its body.
+    pub(crate) fn by(request: &DeliveryRequest) -> Vec<Self> {
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|(it, _)| it == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        if header("flare-action") == "batch" {
+            let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+            let all = body["notifications"].as_array().unwrap();
+            return all.iter().map(|one| Self::said(request.subscription, one)).collect();
+        }
+        vec![Self {
             subscription: request.subscription,
             document: request.document.clone(),
             version: request.version,
             action: request.action,
-            id: id.map(|(_, id)| id.clone()).unwrap_or_default(),
-        }
+            id: header("webhook-id"),
+        }]
+    }
+
+    /// What an envelope says to a client without a filter.
+    pub(crate) fn said(subscription: SubscriptionId, envelope: &serde_json::Value) -> Self {
+        let text = |name: &str| envelope[name].as_str().unwrap().to_owned();
+        let action: Action = serde_json::from_value(envelope["action"].clone()).unwrap();
+        let revision = Revision::new(envelope["revision"].as_i64().unwrap());
+        let version = match action {
+            Action::Delete => Version::gone(revision),
+            Action::Create | Action::Update => Version::live(revision),
+        };
+        let document = DocumentUrl::parse(&text("id")).unwrap();
+        Self { subscription, document, version, action, id: text("webhookId") }
     }
 
     /// Whom it tells of which document.

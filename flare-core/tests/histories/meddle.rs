@@ -64,15 +64,16 @@ impl History {
         known.replacements += 1;
         let (number, replacement) = (known.number, known.replacements);
         let spec = self.plan.subscription(number, replacement, lanes);
-        let (spec, passive) = self.wished(spec);
-        if !passive {
+        let (spec, wish) = self.wished(spec, number, replacement);
+        self.clients.may_want(id, wish.wanted);
+        if !wish.passive {
             // From the moment it is asked for it may happen.
             self.clients.may_be_sent(id);
         }
         let flare = self.flare.clone();
         let replaced = self.in_time(flare.replace_subscription(id, spec)).await;
         self.note(format_args!(
-            "replace {id} with {lanes} lanes, passive {passive}: {:?}",
+            "replace {id} with {lanes} lanes, {wish:?}: {:?}",
             replaced.as_ref().err()
         ));
         // Becoming one that asks for what waits, or ceasing to be one, hands its lanes over.
@@ -81,9 +82,10 @@ impl History {
         }
         if replaced.is_ok() {
             let seen = self.seen_by(id).await;
-            if passive {
+            if wish.passive {
                 self.clients.became_passive(id, seen.clone());
             }
+            self.clients.certainly_wants(id, wish.wanted, seen.clone());
             self.clients.replaced(id, replacement, seen);
         }
     }

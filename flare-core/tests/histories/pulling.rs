@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use flare_core::Pull;
-use flare_core::model::{Action, DocumentUrl, Revision, SubscriptionId, Timestamp, Version};
-use flare_core::pipeline::{PullOutcome, PullSettlement, Pulled};
+use flare_core::model::{SubscriptionId, Timestamp};
+use flare_core::pipeline::{PullOutcome, PullSettlement};
 use flare_core::port::Clock;
 
 use crate::history::History;
@@ -48,7 +48,8 @@ impl History {
             Err(error) => return self.note(format_args!("pull {id}: {error}")),
         };
         for pulled in pulled {
-            let told = told(id, &pulled);
+            let envelope = serde_json::from_slice(&pulled.notification).unwrap();
+            let told = Told::said(id, &envelope);
             self.note(format_args!("pulled {told:?}"));
             let Some(wishes) = &mut self.wishes else { return };
             let outcome = match wishes.random.u8(..4) {
@@ -86,17 +87,3 @@ impl History {
 
 /// How much later than it was asked for a claim may have been made, on a store that takes its time.
 const LATE: Duration = Duration::from_secs(30);
-
-/// What a notification says.
-fn told(subscription: SubscriptionId, pulled: &Pulled) -> Told {
-    let json: serde_json::Value = serde_json::from_slice(&pulled.notification).unwrap();
-    let text = |name: &str| json[name].as_str().unwrap().to_owned();
-    let action: Action = serde_json::from_value(json["action"].clone()).unwrap();
-    let revision = Revision::new(json["revision"].as_i64().unwrap());
-    let version = match action {
-        Action::Delete => Version::gone(revision),
-        Action::Create | Action::Update => Version::live(revision),
-    };
-    let document = DocumentUrl::parse(&text("id")).unwrap();
-    Told { subscription, document, version, action, id: text("webhookId") }
-}

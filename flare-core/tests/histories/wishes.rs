@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flare_core::model::subscription::{Mode, SubscriptionBuilder};
+use flare_core::model::subscription::{BatchOptions, Mode, SubscriptionBuilder};
 use flare_core::model::{JobKind, SubscriptionId, SubscriptionStatus};
 use flare_core::port::{JobStore, SubscriptionStore};
 use futures::StreamExt;
 
 use crate::history::History;
+use crate::known::Wanted;
 use crate::pulling::InHand;
 
 /// What the clients of a history ask for.
@@ -22,6 +23,24 @@ pub(crate) struct Wishes {
     backfilled: BTreeMap<SubscriptionId, Promised>,
     /// What pullers have, and may settle some time.
     pub(crate) in_hand: Vec<InHand>,
+}
+
+/// How a client wishes to be told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    /// It asks for what waits.
+    pub(crate) passive: bool,
+    /// Which documents it wants.
+    pub(crate) wanted: Wanted,
+}
+
+impl Wish {
+    const PLAIN: Self = Self { passive: false, wanted: Wanted::All };
+}
+
+/// Where client `number` takes many documents in one request.
+fn all_at(number: u32, replacement: u32) -> String {
+    format!("http://client-{number}.example/r{replacement}/all")
 }
 
 /// What a client was promised.
@@ -49,17 +68,37 @@ impl Wishes {
 }
 
 impl History {
-    /// A subscription as its client wishes it, and whether it is to ask for what waits.
-    pub(crate) fn wished(&mut self, mut spec: SubscriptionBuilder) -> (SubscriptionBuilder, bool) {
-        let Some(wishes) = &mut self.wishes else { return (spec, false) };
+    /// A subscription as its client wishes it, and what it wishes.
+    pub(crate) fn wished(
+        &mut self,
+        mut spec: SubscriptionBuilder,
+        number: u32,
+        replacement: u32,
+    ) -> (SubscriptionBuilder, Wish) {
+        let Some(wishes) = &mut self.wishes else { return (spec, Wish::PLAIN) };
         if let Some(interval) = wishes.interval {
             spec = spec.min_interval(interval);
         }
-        let passive = wishes.random.u8(..3) == 0;
-        if passive {
-            spec = spec.mode(Mode::Passive);
+        let mut wish = Wish::PLAIN;
+        match wishes.random.u8(..9) {
+            0..=2 => {
+                wish.passive = true;
+                spec = spec.mode(Mode::Passive);
+            }
+            3 => spec = spec.batch(BatchOptions::of(3)).url(all_at(number, replacement)),
+            4 => {
+                let batch = BatchOptions::of(4).wait(Duration::from_secs(2));
+                spec = spec.batch(batch).url(all_at(number, replacement));
+            }
+            // One that is created has none: whether it was is not always told.
+            5 if replacement > 0 => wish.wanted = Wanted::Even,
+            6 if replacement > 0 => wish.wanted = Wanted::Odd,
+            _ => {}
         }
-        (spec, passive)
+        if let Some(filter) = wish.wanted.filter() {
+            spec = spec.filter(filter);
+        }
+        (spec, wish)
     }
 
     /// A client asks for something.

@@ -3,9 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::{SubscriptionSpec, SubscriptionStatus};
-use crate::model::{
-    Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Tenure, Timestamp,
-};
+use crate::model::{Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Tenure, Timestamp};
 
 /// A client's wish to be told about a resource's documents, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

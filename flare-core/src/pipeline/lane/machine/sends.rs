@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::groups::{Kin, NextGroup};
 use super::{Command, Machine, ToldDocument};
-use crate::model::{
-    Document, FilterVerdict, Present, Row, RowEffect, Telling, Timestamp, Version,
-};
+use crate::model::{Document, FilterVerdict, Present, Row, RowEffect, Telling, Timestamp, Version};
 use crate::pipeline::judge::Attempt;
 use crate::pipeline::lane::pace::Pace;
 use crate::pipeline::lane::settler::Unstored;
