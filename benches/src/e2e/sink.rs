@@ -159,7 +159,7 @@ fn note_all(
     expected: &Mutex<Expected>,
     head: &Head,
     request: &[u8],
-) -> Result<Option<&'static [u8]>, String> {
+) -> std::result::Result<Option<&'static [u8]>, String> {
     let mut answer = Some(TAKEN);
     let told = told(request)?;
     let mut expected = lock(expected);
