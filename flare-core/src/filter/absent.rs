@@ -5,9 +5,9 @@ use crate::model::{Document, Filter, Invalid, Resource};
 
 /// Filters, none of which can be asked.
 #[derive(Debug, Default)]
-pub(crate) struct Filters;
+pub(crate) struct AbsentFilters;
 
-impl Filters {
+impl AbsentFilters {
     /// Refuses any filter.
     pub(crate) fn check(&self, _: &Filter, _: &[&str]) -> Result<(), Invalid> {
         Err(not_built_in())

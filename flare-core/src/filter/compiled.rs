@@ -1,6 +1,6 @@
 //! Takes an expression; gives it parsed, guarded and ready to be asked about documents.
 
-use cel::common::ast::IdedExpr;
+use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 use cel::common::value::Val;
 use cel::{Context, ParseErrors, Value};
 
@@ -9,7 +9,7 @@ use super::guard::{GuardFindings, guard};
 use super::language::FilterLanguage;
 use super::pattern::FilterPattern;
 use super::position::{refuse, refuse_at};
-use super::reference::FilterReference;
+use super::reference::{FilterReference, FilterVariable, number};
 use crate::model::{Filter, Invalid};
 
 /// What a pattern is taken to hold in memory.
@@ -26,8 +26,18 @@ pub(crate) struct CompiledFilter {
     pub(super) constants: Vec<Box<dyn Val>>,
     /// Wildcards that it names, each with the refusal of an endpoint that has none of that name.
     params: Vec<(String, Invalid)>,
+    /// A field of the document, and the text without which it certainly does not match.
+    pub(super) required: Option<RequiredText>,
     /// About how many bytes it holds.
     pub(super) bytes: usize,
+}
+
+/// A text that a field of the document must be. So most of the filters that want other documents need not
+/// be evaluated: what `a == 'b' && …` says where `a` is another text is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RequiredText {
+    pub(super) path: Vec<String>,
+    pub(super) text: String,
 }
 
 impl CompiledFilter {
@@ -54,6 +64,7 @@ impl CompiledFilter {
         };
         Ok(Self {
             language: language.clone(),
+            required: required(&root.expr, &references),
             root,
             references,
             constants: constants.collect::<Result<_, _>>()?,
@@ -73,6 +84,28 @@ impl CompiledFilter {
 impl std::fmt::Debug for CompiledFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CompiledFilter").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// The first text that a condition requires, if it does.
+fn required(expr: &Expr, references: &[FilterReference]) -> Option<RequiredText> {
+    let Expr::Call(call) = expr else { return None };
+    let [one, other] = call.args.as_slice() else { return None };
+    match call.func_name.as_str() {
+        operators::LOGICAL_AND => {
+            required(&one.expr, references).or_else(|| required(&other.expr, references))
+        }
+        operators::EQUALS => match (&one.expr, &other.expr) {
+            (Expr::Ident(name), Expr::Literal(LiteralValue::String(text)))
+            | (Expr::Literal(LiteralValue::String(text)), Expr::Ident(name)) => {
+                let reference = references.get(number(name)?)?;
+                let of_document = reference.variable == FilterVariable::Document;
+                let path = reference.path.clone();
+                of_document.then(|| RequiredText { path, text: text.inner().to_owned() })
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

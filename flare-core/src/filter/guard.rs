@@ -66,7 +66,7 @@ pub(super) fn guard(
     if is_no_condition(&root.expr) {
         return Err(guard.refuse(root.id, "the expression must be true or false"));
     }
-    let root = guard.node(root, Place::default())?;
+    let root = guard.node(root, NodePlace::default())?;
     Ok((root, guard.findings))
 }
 
@@ -82,7 +82,7 @@ struct FilterGuard<'a> {
 
 /// Where a node stands.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct NodePlace {
     depth: usize,
     /// Of its value only one field or element is used.
     picked: bool,
@@ -90,7 +90,7 @@ struct Place {
     loops: u64,
 }
 
-impl Place {
+impl NodePlace {
     /// Of a part of the node here, whose value is used whole.
     fn below(self) -> Self {
         Self { depth: self.depth + 1, picked: false, loops: self.loops }
@@ -112,7 +112,7 @@ impl FilterGuard<'_> {
         found.and_then(|start| usize::try_from(start).ok()).unwrap_or_default()
     }
 
-    fn count(&mut self, id: u64, nodes: usize, place: Place) -> Result<(), Invalid> {
+    fn count(&mut self, id: u64, nodes: usize, place: NodePlace) -> Result<(), Invalid> {
         self.nodes += nodes;
         if self.nodes > NODES {
             return Err(self.refuse(id, &format!("the expression has more than {NODES} parts")));
@@ -123,7 +123,7 @@ impl FilterGuard<'_> {
         Ok(())
     }
 
-    fn node(&mut self, node: IdedExpr, place: Place) -> Result<IdedExpr, Invalid> {
+    fn node(&mut self, node: IdedExpr, place: NodePlace) -> Result<IdedExpr, Invalid> {
         let IdedExpr { id, expr } = node;
         self.count(id, 1, place)?;
         let expr = match expr {
@@ -145,11 +145,11 @@ impl FilterGuard<'_> {
         Ok(IdedExpr { id, expr })
     }
 
-    fn nodes(&mut self, all: Vec<IdedExpr>, place: Place) -> Result<Vec<IdedExpr>, Invalid> {
+    fn nodes(&mut self, all: Vec<IdedExpr>, place: NodePlace) -> Result<Vec<IdedExpr>, Invalid> {
         all.into_iter().map(|node| self.node(node, place)).collect()
     }
 
-    fn ident(&mut self, id: u64, name: String, place: Place) -> Result<Expr, Invalid> {
+    fn ident(&mut self, id: u64, name: String, place: NodePlace) -> Result<Expr, Invalid> {
         let internal = name.starts_with('@') || self.element.as_ref() == Some(&name);
         if internal || TYPES.contains(&name.as_str()) {
             return Ok(Expr::Ident(name));
@@ -164,7 +164,7 @@ impl FilterGuard<'_> {
         }
     }
 
-    fn select(&mut self, id: u64, select: SelectExpr, place: Place) -> Result<Expr, Invalid> {
+    fn select(&mut self, id: u64, select: SelectExpr, place: NodePlace) -> Result<Expr, Invalid> {
         if !select.test
             && let Some((variable, path)) = self.path_of(&select)
         {
@@ -199,7 +199,7 @@ impl FilterGuard<'_> {
         id: u64,
         of: FilterVariable,
         path: Vec<String>,
-        place: Place,
+        place: NodePlace,
     ) -> Result<Expr, Invalid> {
         match of {
             FilterVariable::Document if path.len() > PATH => {
@@ -229,7 +229,7 @@ impl FilterGuard<'_> {
         Ok(Expr::Ident(variable(number)))
     }
 
-    fn call(&mut self, id: u64, mut call: CallExpr, place: Place) -> Result<Expr, Invalid> {
+    fn call(&mut self, id: u64, mut call: CallExpr, place: NodePlace) -> Result<Expr, Invalid> {
         match call.func_name.as_str() {
             operators::ADD => return self.addition(id, call, place),
             operators::INDEX if call.args.len() == 2 => {
@@ -259,7 +259,7 @@ impl FilterGuard<'_> {
         Ok(Expr::Call(call))
     }
 
-    fn addition(&mut self, id: u64, mut call: CallExpr, place: Place) -> Result<Expr, Invalid> {
+    fn addition(&mut self, id: u64, mut call: CallExpr, place: NodePlace) -> Result<Expr, Invalid> {
         // What `map` and `filter` are made of: `@result + [element]`.
         if let [IdedExpr { expr: Expr::Ident(result), .. }, IdedExpr { expr: Expr::List(one), .. }] =
             call.args.as_mut_slice()
@@ -283,7 +283,7 @@ impl FilterGuard<'_> {
         Ok(Expr::Call(call))
     }
 
-    fn matches(&mut self, id: u64, call: CallExpr, place: Place) -> Result<Expr, Invalid> {
+    fn matches(&mut self, id: u64, call: CallExpr, place: NodePlace) -> Result<Expr, Invalid> {
         let style = if call.target.is_some() { CallStyle::Member } else { CallStyle::Global };
         if let Some(reason) = refusal("matches", style, call.args.len()) {
             return Err(self.refuse(id, &reason));
@@ -312,7 +312,7 @@ impl FilterGuard<'_> {
         }))
     }
 
-    fn list(&mut self, id: u64, mut list: ListExpr, place: Place) -> Result<Expr, Invalid> {
+    fn list(&mut self, id: u64, mut list: ListExpr, place: NodePlace) -> Result<Expr, Invalid> {
         if !list.optional_indices.is_empty() {
             return Err(self.refuse(id, "optional elements are not known here"));
         }
@@ -329,7 +329,7 @@ impl FilterGuard<'_> {
         Ok(Expr::List(list))
     }
 
-    fn map(&mut self, id: u64, map: MapExpr, place: Place) -> Result<Expr, Invalid> {
+    fn map(&mut self, id: u64, map: MapExpr, place: NodePlace) -> Result<Expr, Invalid> {
         if self.element.is_some() {
             return Err(self.refuse(id, "a loop must not build a map"));
         }
@@ -353,7 +353,7 @@ impl FilterGuard<'_> {
         &mut self,
         id: u64,
         mut it: ComprehensionExpr,
-        place: Place,
+        place: NodePlace,
     ) -> Result<ComprehensionExpr, Invalid> {
         if self.element.is_some() {
             return Err(self.refuse(id, "a loop must not hold another one"));
@@ -364,7 +364,7 @@ impl FilterGuard<'_> {
             return Err(self.refuse(id, &reason));
         }
         let body = count(&it.loop_cond.expr) + count(&it.loop_step.expr);
-        let range = Place { loops: place.loops + body as u64, ..place.below() };
+        let range = NodePlace { loops: place.loops + body as u64, ..place.below() };
         it.iter_range = self.node(it.iter_range, range)?;
         self.element = Some(it.iter_var.clone());
         it.accu_init = self.node(it.accu_init, place.below())?;

@@ -2,6 +2,7 @@
 //! asked once about each version of a document, however many subscriptions have it and however many
 //! stages want to know. Both memories are bounded: what was not needed of late is done again.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +95,7 @@ impl Filters {
         resource: &Resource,
         document: &Document,
     ) -> FilterJudgement {
-        let filters: Vec<_> = filters.iter().map(|filter| self.numbered(filter)).collect();
+        let filters = self.numbered(filters);
         let mut judgement = FilterJudgement::default();
         let Some(content) = &document.content else {
             // Deleted so long ago that nothing is left to tell, nor to keep to oneself.
@@ -103,27 +104,40 @@ impl Filters {
         };
         let said = self.said_of(document);
         let mut said = lock(&said);
-        let mut subject = None;
+        let subject = OnceCell::new();
+        let subject = || {
+            let read = subject.get_or_init(|| {
+                let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
+                let revision = resource.change.shown(document.version.revision());
+                let (env, json) = (self.language.env(), content.as_bytes());
+                FilterSubject::new(&env, json, Some(&revision), params.iter())
+            });
+            read.as_ref().map_err(Invalid::to_string)
+        };
+        let mut texts: HashMap<&[String], Option<&str>> = HashMap::new();
         for filter in &filters {
             let Some(compiled) = &filter.compiled else {
                 judgement.verdicts.push(None);
                 continue;
             };
-            let verdict = said.get(&filter.number).copied().unwrap_or_else(|| {
-                let subject = subject.get_or_insert_with(|| {
-                    let params = resource.endpoint.matches(&document.key.url).unwrap_or_default();
-                    let revision = resource.change.shown(document.version.revision());
-                    let (env, json) = (self.language.env(), content.as_bytes());
-                    FilterSubject::new(&env, json, Some(&revision), params.iter())
-                });
-                let asked = subject.as_ref().map_err(Invalid::to_string);
-                let answer = asked.and_then(|subject| compiled.says(subject));
-                judgement.evaluated += 1;
-                judgement.failed += u64::from(answer.is_err());
-                let verdict = FilterVerdict::of(answer.unwrap_or(false));
-                said.insert(filter.number, verdict);
-                verdict
-            });
+            if let Some(known) = said.get(&filter.number) {
+                judgement.verdicts.push(Some(*known));
+                continue;
+            }
+            if let (Some(required), Ok(subject)) = (&compiled.required, subject()) {
+                let path = required.path.as_slice();
+                let text = texts.entry(path).or_insert_with(|| subject.text_at(path));
+                // What is no text at all the expression itself has to judge: it may fail.
+                if text.is_some_and(|text| text != required.text) {
+                    judgement.verdicts.push(Some(FilterVerdict::Refuses));
+                    continue;
+                }
+            }
+            let answer = subject().and_then(|subject| compiled.says(subject));
+            judgement.evaluated += 1;
+            judgement.failed += u64::from(answer.is_err());
+            let verdict = FilterVerdict::of(answer.unwrap_or(false));
+            said.insert(filter.number, verdict);
             judgement.verdicts.push(Some(verdict));
         }
         if judgement.evaluated > 0 {
@@ -133,10 +147,17 @@ impl Filters {
         judgement
     }
 
-    fn numbered(&self, filter: &Filter) -> Arc<NumberedFilter> {
-        if let Some(known) = lock(&self.compiled).get(filter) {
-            return Arc::clone(known);
-        }
+    /// The compiled form of each filter.
+    fn numbered(&self, filters: &[&Filter]) -> Vec<Arc<NumberedFilter>> {
+        let known: Vec<_> = {
+            let mut known = lock(&self.compiled);
+            filters.iter().map(|filter| known.get(filter).cloned()).collect()
+        };
+        let all = filters.iter().zip(known);
+        all.map(|(filter, known)| known.unwrap_or_else(|| self.compile(filter))).collect()
+    }
+
+    fn compile(&self, filter: &Filter) -> Arc<NumberedFilter> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let compiled = CompiledFilter::new(&self.language, filter).ok();
         let bytes = compiled.as_ref().map_or(0, |compiled| compiled.bytes);
@@ -226,6 +247,59 @@ impl<K: Hash + Eq + Clone, V: Clone> TwoAges<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ChangeRule, Content, DocumentUrl, Endpoint, ResourceId, Revision};
+
+    fn resource() -> Resource {
+        let endpoint = Endpoint::parse("http://a.example/{shop}/{id}").unwrap();
+        let change = ChangeRule::new("rev", None).unwrap();
+        Resource::new(ResourceId::from_bytes([1; 16]), endpoint, change, Timestamp::EPOCH)
+    }
+
+    fn document(revision: i64, json: &'static str) -> Document {
+        let url = DocumentUrl::parse("http://a.example/bern/1").unwrap();
+        let key = DocumentKey::new(ResourceId::from_bytes([1; 16]), url);
+        let version = Version::live(Revision::new(revision));
+        let mut document = Document::new(key, version, Timestamp::EPOCH);
+        document.content = Some(Content::from_stored(json.into()));
+        document
+    }
+
+    #[test]
+    fn a_filter_is_asked_once_about_a_version_and_failures_are_counted() {
+        use FilterVerdict::{Refuses, Wants};
+        let (filters, resource) = (Filters::default(), resource());
+        let [one, same, fails] =
+            ["params.shop == 'bern'", "params.shop == 'bern'", "document.a > 1"]
+                .map(|text| Filter::new(text).unwrap());
+        let judged = |document: &Document| {
+            let judged = filters.judge(&[&one, &same, &fails], &resource, document);
+            (judged.verdicts, judged.evaluated, judged.failed)
+        };
+        let first = document(1, r#"{"rev":1}"#);
+        let verdicts = vec![Some(Wants), Some(Wants), Some(Refuses)];
+        assert_eq!(judged(&first), (verdicts.clone(), 2, 1));
+        assert_eq!(judged(&first), (verdicts, 0, 0), "it is known");
+        let second = document(2, r#"{"rev":2,"a":2}"#);
+        assert_eq!(judged(&second), (vec![Some(Wants); 3], 2, 0));
+        let mut again = second.clone();
+        again.updated_at = Timestamp::from_unix_seconds(1);
+        again.content = Some(Content::from_stored(r#"{"rev":2,"a":0}"#.into()));
+        let verdicts = vec![Some(Wants), Some(Wants), Some(Refuses)];
+        assert_eq!(judged(&again), (verdicts, 2, 0), "put again after its tombstone was forgotten");
+    }
+
+    #[test]
+    fn what_requires_another_text_is_refused_unasked() {
+        let (filters, resource) = (Filters::default(), resource());
+        let texts = (0..100).map(|number| format!("document.shop == 'shop {number}'"));
+        let all: Vec<Filter> = texts.map(|text| Filter::new(text).unwrap()).collect();
+        let all: Vec<&Filter> = all.iter().collect();
+        let judged = filters.judge(&all, &resource, &document(1, r#"{"rev":1,"shop":"shop 7"}"#));
+        let wanted: Vec<_> = (0..100).map(|number| Some(FilterVerdict::of(number == 7))).collect();
+        assert_eq!((judged.verdicts, judged.evaluated, judged.failed), (wanted, 1, 0));
+        let judged = filters.judge(&all, &resource, &document(2, r#"{"rev":2}"#));
+        assert_eq!((judged.evaluated, judged.failed), (100, 100), "each of them fails");
+    }
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_forgotten() {

@@ -44,7 +44,7 @@ mod trial;
 mod absent;
 
 #[cfg(not(feature = "filter"))]
-pub(crate) use absent::Filters;
+pub(crate) use absent::AbsentFilters as Filters;
 #[cfg(not(feature = "filter"))]
 pub use absent::try_filter;
 #[cfg(feature = "filter")]

@@ -50,6 +50,20 @@ impl FilterSubject {
     }
 }
 
+impl FilterSubject {
+    /// The text of a field of the document, if it is one.
+    pub(super) fn text_at(&self, path: &[String]) -> Option<&str> {
+        let mut value: &dyn Val = &*self.document;
+        for field in path {
+            value = match value.as_indexer()?.get(&CelString::from(field.as_str())) {
+                Ok(CowVal::Borrowed(value)) => value,
+                _ => return None,
+            };
+        }
+        value.downcast_ref::<CelString<'_>>().map(CelString::inner)
+    }
+}
+
 fn key(name: impl Into<String>) -> CelMapKey<'static> {
     CelMapKey::String(CelString::from(name.into()))
 }

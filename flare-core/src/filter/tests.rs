@@ -296,6 +296,34 @@ fn a_revision_with_a_format_is_a_timestamp() {
     }
 }
 
+/// What a filter requires of a field is found, and says what the expression says.
+#[test]
+fn a_text_that_is_required_is_known() {
+    let language = FilterLanguage::new();
+    let subject = subject(&language, DOCUMENT, ShownRevision::Number(7));
+    let cases = [
+        ("document.id == 'a-1'", Some(true)),
+        ("'b' == document.id", Some(false)),
+        ("document.count > 1 && document.id == 'b' && document.missing == 1", Some(false)),
+        ("document.count > 1 && (document.yes && document.id == 'a-1')", Some(true)),
+        ("document.id == 'b' || true", None),
+        ("!(document.id == 'b')", None),
+        ("document.count == '3'", Some(false)),
+        ("params.id == '1'", None),
+    ];
+    for (text, expected) in cases {
+        let compiled = CompiledFilter::new(&language, &Filter::new(text).unwrap()).unwrap();
+        let found = compiled
+            .required
+            .as_ref()
+            .map(|it| subject.text_at(&it.path) == Some(it.text.as_str()));
+        assert_eq!(found, expected, "{text}");
+        if found == Some(false) {
+            assert_eq!(compiled.says(&subject), Ok(false), "{text}");
+        }
+    }
+}
+
 /// However large the document, an expression that would look through all of it for each of its parts does
 /// not; and one that looks through it a few times does.
 #[test]

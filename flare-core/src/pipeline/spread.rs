@@ -84,7 +84,7 @@ pub(super) async fn spread(
         write(turn, members, &some, &chosen).await?;
         context.wake(lanes(context, members, &some, &chosen)).await?;
         let told = members.iter().enumerate();
-        let told = told.filter(|(at, member)| chosen.concerns(*at, member, &some));
+        let told = told.filter(|(at, member)| chosen.concerns(*at, member));
         context.bells.ring(told.map(|(_, member)| member.subscription));
         let count = some.len();
         match note {
@@ -134,7 +134,7 @@ async fn write(
     let mut rows = Vec::with_capacity(limit.min(members.len() * documents.len()));
     for (at, member) in members.iter().enumerate() {
         for (number, (url, version)) in documents.iter().enumerate() {
-            let Some(cause) = chosen.cause((at, member), (number, url)) else { continue };
+            let Some(cause) = chosen.cause((at, member), number) else { continue };
             if rows.len() == limit {
                 repository.spread_rows(std::mem::take(&mut rows)).await?;
                 turn.advances();
@@ -166,7 +166,7 @@ fn lanes(
         .flat_map(|(at, member)| {
             let slot = context.slot(member.subscription, member.slot);
             let lane = move |(number, url): (usize, &DocumentUrl)| {
-                chosen.cause((at, member), (number, url))?;
+                chosen.cause((at, member), number)?;
                 Some((LaneId::new(member.subscription, url.bucket().lane(member.lanes)), slot))
             };
             documents.keys().enumerate().filter_map(lane)

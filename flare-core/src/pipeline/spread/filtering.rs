@@ -27,7 +27,7 @@ use futures::future::join_all;
 use crate::error::Result;
 use crate::model::{
     DocumentKey, DocumentUrl, Filter, FilterVerdict, Generation, RecordName, Resource, ResourceId,
-    RowKey, SpreadCause, Subscription, SubscriptionId,
+    SpreadCause, Subscription, SubscriptionId,
 };
 use crate::pipeline::batch::batches;
 use crate::pipeline::context::Context;
@@ -48,8 +48,8 @@ const REMEMBERED: usize = 64 * 1024;
 pub(super) struct Selection {
     /// For each member the documents that its filter wants, in their order; all of them if there is nothing.
     wanted: Vec<Option<Arc<Vec<bool>>>>,
-    /// Rows of documents that a filter refuses.
-    held: HashSet<RowKey>,
+    /// For each document the members that have a row of it, if a filter refuses it.
+    held: Vec<HashSet<SubscriptionId>>,
 }
 
 impl Selection {
@@ -83,32 +83,29 @@ impl Selection {
             wanted.get(*number).cloned()
         };
         let wanted = filters.iter().map(of_member).collect();
-        Ok(Self { wanted, held: held(turn, members, refused).await? })
+        Ok(Self { wanted, held: held(turn, members, documents, refused).await? })
     }
 
     /// Why a row is to reach a version, if it is: for one of the members, and one of the documents.
     pub(super) fn cause(
         &self,
         (at, member): (usize, &Member),
-        (document, url): (usize, &DocumentUrl),
+        document: usize,
     ) -> Option<SpreadCause> {
         let wanted = self.wanted.get(at).and_then(Option::as_ref);
         if wanted.is_none_or(|wanted| wanted.get(document).copied().unwrap_or(true)) {
             return Some(SpreadCause::Change);
         }
-        let held = self.held.contains(&RowKey::new(member.subscription, url.clone()));
+        let held = self.held.get(document)?.contains(&member.subscription);
         held.then_some(SpreadCause::Refused)
     }
 
     /// Whether any of the documents makes a row for one of the members.
-    pub(super) fn concerns(&self, at: usize, member: &Member, documents: &Documents) -> bool {
+    pub(super) fn concerns(&self, at: usize, member: &Member) -> bool {
         match self.wanted.get(at).and_then(Option::as_ref) {
             None => true,
             Some(wanted) if wanted.contains(&true) => true,
-            Some(_) => {
-                let row = |url: &DocumentUrl| RowKey::new(member.subscription, url.clone());
-                !self.held.is_empty() && documents.keys().any(|url| self.held.contains(&row(url)))
-            }
+            Some(_) => self.held.iter().any(|held| held.contains(&member.subscription)),
         }
     }
 }
@@ -151,16 +148,19 @@ async fn judge(
     Ok((wanted, refused))
 }
 
-/// The rows that members with a filter have of documents that one of them refuses.
+/// For each document the members with a filter that have a row of it, if one of them refuses it.
 async fn held(
     turn: &Turn<'_>,
     members: &[Member],
+    documents: &Documents,
     refused: Vec<DocumentKey>,
-) -> Result<HashSet<RowKey>> {
-    let mut held = HashSet::new();
+) -> Result<Vec<HashSet<SubscriptionId>>> {
+    let mut held = vec![HashSet::new(); documents.len()];
     if refused.is_empty() {
         return Ok(held);
     }
+    let numbers: HashMap<&DocumentUrl, usize> =
+        documents.keys().enumerate().map(|(number, url)| (url, number)).collect();
     let filtered = members.iter().filter(|member| member.filtered);
     let filtered: HashSet<SubscriptionId> = filtered.map(|member| member.subscription).collect();
     let (repository, limit) = (&turn.context.repository, turn.context.batch_limit());
@@ -176,7 +176,12 @@ async fn held(
                 _ => None,
             });
             let keys = part.items.into_iter().map(|row| row.key).chain(damaged);
-            held.extend(keys.filter(|key| filtered.contains(&key.subscription)));
+            for key in keys.filter(|key| filtered.contains(&key.subscription)) {
+                let number = numbers.get(&key.url).copied();
+                if let Some(held) = number.and_then(|number| held.get_mut(number)) {
+                    held.insert(key.subscription);
+                }
+            }
             if read < limit || after.is_none() {
                 break;
             }
