@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flare_benches::world::body;
-use flare_core::Flare;
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::model::{NewResource, ResourceId, SubscriptionId, SubscriptionSpec};
 use flare_core::port::Delivery;
+use flare_core::{ErrorKind, Flare};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -24,6 +24,8 @@ use crate::Result;
 
 /// How long what is in flight to clients that answer may take to be stored.
 const STORED: Duration = Duration::from_millis(50);
+/// How long a put waits that was refused because the store is busy.
+const AGAIN: Duration = Duration::from_millis(5);
 const SETTLED: Duration = Duration::from_secs(60);
 /// What requests are signed with, if they are.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -245,7 +247,15 @@ async fn put(
 ) -> Result<Vec<(usize, u64)>> {
     let mut put_at = Vec::new();
     for (index, number) in numbers {
-        flare.put_json(&fill::url(number), content.clone()).await?;
+        let url = fill::url(number);
+        loop {
+            match flare.put_json(&url, content.clone()).await {
+                Ok(_) => break,
+                // As an origin would: a store that is busy is asked again.
+                Err(error) if error.kind() == ErrorKind::Busy => super::pause(AGAIN).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
         put_at.push((index, super::now_nanos()));
     }
     Ok(put_at)

@@ -72,7 +72,7 @@ impl MeasuredStore for OnSqlite {
                 // Of a table itself name and tbl_name are the same.
                 let bytes = "SELECT s.name = s.tbl_name, coalesce(sum(d.pgsize), 0)
                              FROM sqlite_schema s JOIN dbstat d ON d.name = s.name
-                             WHERE s.tbl_name = ?1 AND d.aggregate GROUP BY 1";
+                             WHERE s.tbl_name = ?1 GROUP BY 1";
                 let mut bytes = connection.prepare(bytes)?;
                 let mut found = bytes.query([table])?;
                 while let Some(row) = found.next()? {
@@ -97,5 +97,26 @@ impl Drop for OnSqlite {
     /// Also of a run that failed nothing is left, for it may be gigabytes.
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_file_weighs_something() {
+        let store = OnSqlite::make().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let backend = runtime.block_on(store.open()).unwrap();
+        let weights = runtime.block_on(store.weights()).unwrap();
+        drop(backend);
+        let kinds: Vec<&str> = weights.iter().map(|weight| weight.what).collect();
+        assert_eq!(kinds, ["document", "row"]);
+        for weight in weights {
+            // A table and an index have a page each, however little is in them.
+            assert!(weight.stored >= 4096 && weight.indexes >= 4096, "{weight:?}");
+        }
+        assert!(runtime.block_on(store.bare_write()).unwrap().is_some());
     }
 }
