@@ -28,8 +28,8 @@ type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
-       flare-benches e2e [--subscriptions N] [--documents N] [--hang N] [--fail N] [--signing]
-                         [--batch N] [--rate N] [--rest] [--pairs N] [--json]
+       flare-benches e2e [--store NAME] [--subscriptions N] [--documents N] [--changes N] [--putters N]
+                         [--hang N] [--fail N] [--signing] [--batch N] [--rate N] [--rest] [--pairs N] [--json]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
@@ -42,9 +42,15 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --rounds N      rounds of each comparison, at least 9 (21)
            --json          print the figures as one JSON object on the last line
 
-  e2e      put documents and deliver them over HTTP, next to the same requests without Flare
+  e2e      put documents and deliver them over HTTP, next to the same requests without Flare; then how long a
+           delivery takes at 20 % of that load, and what a document and a row take on disk
+           --store NAME        memory, sqlite (a file of its own) or mongodb (the server at
+                               FLARE_TEST_MONGODB_URI) (memory)
            --subscriptions N   clients, each told of every document (10)
-           --documents N       documents that change in a round (20000 deliveries' worth)
+           --documents N       documents in the store (as many as change); with more than change everything
+                               is done a second time without the others, in turns
+           --changes N         documents that change in a round (20000 deliveries' worth, on mongodb 5000)
+           --putters N         puts under way at a time (4, or 32 where each waits for a disk)
            --hang N            clients that never answer; the others alone are counted (0)
            --fail N            clients that answer 500 at once; not counted either (0)
            --signing           sign every request

@@ -8,7 +8,9 @@ use futures::StreamExt;
 use futures::stream;
 use mongodb::Collection;
 use mongodb::bson::Document;
-use mongodb::error::{BulkWriteError, ErrorKind as DriverError, PartialBulkWriteResult};
+use mongodb::error::{
+    BulkWriteError, ErrorKind as DriverError, InsertManyError, PartialBulkWriteResult,
+};
 use mongodb::options::{DeleteOneModel, UpdateModifications, UpdateOneModel, WriteModel};
 use mongodb::results::{DeleteResult, UpdateResult, VerboseBulkWriteResult};
 
@@ -24,8 +26,9 @@ const SIDE_BY_SIDE: usize = 16;
 pub(crate) struct Update {
     /// Which record, and what it must be like.
     pub(crate) filter: Document,
-    /// The pipeline that makes the new record of the old one.
-    pub(crate) pipeline: Vec<Document>,
+    /// What makes the new record of the old one: modifiers, or a pipeline where the new record depends on the
+    /// old one in a way that no filter decides. A pipeline costs the server several times as much.
+    pub(crate) change: UpdateModifications,
     /// Whether to make a record where none is as asked for.
     pub(crate) upsert: bool,
 }
@@ -35,11 +38,12 @@ pub(crate) struct Update {
 pub(crate) enum Updated {
     /// No record was as asked for.
     Missed,
-    /// A record was; whether the pipeline changed anything in it.
+    /// A record was; whether anything in it changed.
     Matched { modified: bool },
     /// There was none, now there is.
     Inserted,
-    /// There is one with this id, and it is not as asked for (upserts only).
+    /// There is one with this id, and it is not as asked for (upserts), or has this value that only one may
+    /// have (inserts).
     Duplicate,
 }
 
@@ -65,8 +69,8 @@ impl Connection {
         collection: &Collection<Document>,
         update: Update,
     ) -> Result<Updated> {
-        let Update { filter, pipeline, upsert } = update;
-        let call = collection.update_one(filter, pipeline).upsert(upsert);
+        let Update { filter, change, upsert } = update;
+        let call = collection.update_one(filter, change).upsert(upsert);
         match self.reach(operation, async { Ok(call.await) }).await? {
             Ok(result) => Ok(updated(&result)),
             Err(error) if error::code(&error) == Some(DUPLICATE_KEY) => Ok(Updated::Duplicate),
@@ -82,12 +86,12 @@ impl Connection {
     ) -> Vec<Result<Updated>> {
         let count = updates.len();
         let namespace = collection.namespace();
-        let models = updates.into_iter().map(|Update { filter, pipeline, upsert }| {
+        let models = updates.into_iter().map(|Update { filter, change, upsert }| {
             WriteModel::UpdateOne(
                 UpdateOneModel::builder()
                     .namespace(namespace.clone())
                     .filter(filter)
-                    .update(UpdateModifications::Pipeline(pipeline))
+                    .update(change)
                     .upsert(upsert)
                     .build(),
             )
@@ -115,6 +119,25 @@ impl Connection {
                 Ok(deleted(&gone))
             };
             stream::iter(filters.into_iter().map(one)).buffered(SIDE_BY_SIDE).collect().await
+        }
+    }
+
+    /// Makes records, in no particular order; one answer per record: `Inserted`, or `Duplicate`.
+    pub(crate) async fn insert_each(
+        &self,
+        operation: &'static str,
+        collection: &Collection<Document>,
+        records: Vec<Document>,
+    ) -> Vec<Result<Updated>> {
+        if records.is_empty() {
+            return Vec::new();
+        }
+        let count = records.len();
+        let insert = collection.insert_many(records).ordered(false);
+        match self.reach(operation, async { Ok(insert.await) }).await {
+            Err(timeout) => vec![Err(timeout); count],
+            Ok(Ok(_)) => vec![Ok(Updated::Inserted); count],
+            Ok(Err(error)) => partly_inserted(operation, count, error),
         }
     }
 
@@ -185,6 +208,34 @@ fn answers(
         }),
     };
     (0..count).map(answer).collect()
+}
+
+/// What an insert that failed in part, or as a whole, means for each of its records.
+fn partly_inserted(
+    operation: &'static str,
+    count: usize,
+    error: mongodb::error::Error,
+) -> Vec<Result<Updated>> {
+    let whole = error::from_driver(operation, error.clone());
+    let DriverError::InsertMany(InsertManyError {
+        write_errors: Some(refused),
+        // Written, but not as widely as it has to be: as good as unknown.
+        write_concern_error: None,
+        ..
+    }) = *error.kind
+    else {
+        return vec![Err(whole); count];
+    };
+    let mut answers = vec![Ok(Updated::Inserted); count];
+    for refused in refused {
+        if let Some(answer) = answers.get_mut(refused.index) {
+            *answer = match refused.code {
+                DUPLICATE_KEY => Ok(Updated::Duplicate),
+                code => Err(error::from_code(operation, code, &refused.message)),
+            };
+        }
+    }
+    answers
 }
 
 fn updated(result: &UpdateResult) -> Updated {

@@ -15,6 +15,7 @@ use crate::BACKEND;
 use crate::config::MongoConfig;
 use crate::error;
 use crate::places::{Party, Place, Places};
+use crate::server_clock::ServerClock;
 
 /// The wire version of MongoDB 8.0, the first with the `bulkWrite` command.
 const WIRE_8_0: i32 = 25;
@@ -32,6 +33,7 @@ pub(crate) struct Connection {
     client: Client,
     database: Database,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) server_clock: Arc<ServerClock>,
     timeout: Duration,
     /// As many as there are connections.
     places: Arc<Places>,
@@ -75,6 +77,7 @@ impl Connection {
             database: client.database(database),
             client,
             clock: Arc::new(SystemClock::new()),
+            server_clock: Arc::default(),
             timeout: config.timeout,
             places: Arc::new(Places::new(pool as usize)),
             party,

@@ -7,12 +7,14 @@ mod config;
 mod connection;
 mod error;
 mod lease;
+mod many;
 mod places;
 mod queue;
 mod read;
 mod record;
 mod repository;
 mod schema;
+mod server_clock;
 mod unreadable;
 mod upkeep;
 

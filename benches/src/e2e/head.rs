@@ -71,7 +71,7 @@ mod tests {
         let body = format!("{{\"notifications\":[{one},{}]}}", one.replace("/7", "/12"));
         assert_eq!(told(body.as_bytes()), Ok(vec![(7, 3), (12, 3)]));
         assert_eq!(told(b"{}"), Ok(vec![]));
-        assert!(told(one[..50].as_bytes()).is_err());
+        assert!(told(&one.as_bytes()[..50]).is_err());
     }
 
     #[test]

@@ -1,19 +1,26 @@
-//! Takes subscriptions and documents; measures the whole way from put to client over real HTTP,
+//! Takes subscriptions, documents and a store; measures the whole way from put to client over real HTTP,
 //! next to the same requests made without Flare, in turns.
 
+mod at_load;
+mod fill;
 mod head;
+mod large;
 mod options;
+mod pace;
 mod raw;
 mod receiver;
 mod report;
 mod rest;
 mod round;
 mod sink;
+mod stores;
 mod with_flare;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use at_load::AtLoad;
 use flare_benches::measure::median;
+use large::Large;
 use options::Options;
 use raw::{CONNECTIONS, Raw};
 pub(crate) use receiver::Receiver;
@@ -23,6 +30,9 @@ use with_flare::Running;
 pub(crate) use with_flare::http;
 
 use crate::Result;
+
+/// Bytes of a document.
+const BODY: usize = 300;
 
 /// Measures and prints the figures; tells whether they are as good as claimed.
 pub(crate) fn run(args: &[&str]) -> Result<bool> {
@@ -40,22 +50,23 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 async fn measure(options: &Options) -> Result<Report> {
     let mut receiver = Receiver::start(options.fail).await?;
     let raw = Raw::new(options, &receiver).await?;
-    let mut flare = Running::new(&options.single(), &receiver, None).await?;
+    let single = options.single();
+    let mut flare = Running::new(&single, &receiver, None).await?;
     // With many notifications in a request, the same as with one in each.
     let mut batched = match options.batch {
         None => None,
         Some(_) => Some(Running::new(options, &receiver, None).await?),
     };
-    // With clients that hang or fail, the same once more as if they were not there.
-    let mut undisturbed = match options.is_disturbed() {
-        false => None,
-        true => Some(Running::new(&options.undisturbed().single(), &receiver, None).await?),
+    // The same once more without what is to be compared: clients that hang or fail, or very many documents.
+    let mut plain = match single.plain() {
+        None => None,
+        Some(plain) => Some(Running::new(&plain, &receiver, None).await?),
     };
 
     // Connections are made and caches filled before anything counts.
     flare.round(&mut receiver).await?;
-    if let Some(undisturbed) = &mut undisturbed {
-        undisturbed.round(&mut receiver).await?;
+    if let Some(plain) = &mut plain {
+        plain.round(&mut receiver).await?;
     }
     if let Some(batched) = &mut batched {
         batched.round(&mut receiver).await?;
@@ -69,8 +80,8 @@ async fn measure(options: &Options) -> Result<Report> {
             report.raw.push(raw.round(connections, &mut receiver).await?);
             report.flare.push(flare.round(&mut receiver).await?);
         }
-        if let Some(undisturbed) = &mut undisturbed {
-            report.undisturbed.push(undisturbed.round(&mut receiver).await?);
+        if let Some(plain) = &mut plain {
+            report.plain.push(plain.round(&mut receiver).await?);
         }
         if let Some(batched) = &mut batched {
             report.batched.push(batched.round(&mut receiver).await?);
@@ -80,9 +91,20 @@ async fn measure(options: &Options) -> Result<Report> {
             report.raw.push(raw.round(connections, &mut receiver).await?);
         }
     }
-    flare.end().await;
+    if options.is_paced() {
+        let most = report.deliveries_per_second();
+        report.at_load = Some(AtLoad::measure(&single, most, &mut flare, &mut receiver).await?);
+    }
+    report.weights = flare.store().weights().await?;
+    if let Some(plain) = plain {
+        plain.end().await?;
+    }
     if let Some(batched) = batched {
-        batched.end().await;
+        batched.end().await?;
+    }
+    match options.is_large() {
+        true => report.large = Some(Large::measure(&single, flare, &mut receiver).await?),
+        false => flare.end().await?,
     }
     Ok(report)
 }

@@ -2,25 +2,50 @@
 
 use flare_core::model::subscription::MAX_BATCH;
 
+use super::stores::StoreKind;
 use crate::Result;
 use crate::number::number;
 
-/// Deliveries in a round unless told otherwise: a second or so on two cores. Many short rounds
+/// Deliveries in a round unless told otherwise: a second or so on two cores, or a few. Many short rounds
 /// tell more than few long ones, for whatever else the machine does touches both of a pair.
-const DELIVERIES: usize = 20_000;
+fn deliveries(store: StoreKind) -> usize {
+    match store {
+        StoreKind::Memory | StoreKind::Sqlite => 20_000,
+        StoreKind::Mongodb => 5_000,
+    }
+}
+
+/// Puts under way at a time unless told otherwise. Where each waits for a disk or a network it takes more of
+/// them to keep a store busy.
+fn putters(store: StoreKind) -> usize {
+    match store {
+        StoreKind::Memory => 4,
+        StoreKind::Sqlite | StoreKind::Mongodb => 32,
+    }
+}
+
 /// Rounds of each side unless told otherwise.
 const PAIRS: usize = 11;
 /// The same with clients that hang or fail: what they cost the others is less than two neighbouring
 /// rounds differ by chance.
 const PAIRS_DISTURBED: usize = 31;
 
+/// Documents of which so many can be pending that a status tells something.
+const LEAST_WHEN_LARGE: usize = 10_000;
+
 /// How `e2e` measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Options {
+    /// Where Flare keeps everything.
+    pub(super) store: StoreKind,
     /// Subscriptions, those that hang or fail included.
     pub(super) subscriptions: usize,
-    /// Documents that change in a round.
+    /// Documents in the store.
     pub(super) documents: usize,
+    /// Documents of these that change in a round.
+    pub(super) changes: usize,
+    /// Puts under way at a time.
+    pub(super) putters: usize,
     /// Subscriptions that never answer.
     pub(super) hang: usize,
     /// Subscriptions that answer 500.
@@ -46,6 +71,9 @@ impl Options {
         while let Some(arg) = args.next() {
             match *arg {
                 "--json" => options.json = true,
+                "--store" => options.store = StoreKind::parse(args.next())?,
+                "--changes" => options.changes = number(arg, args.next(), 1)?,
+                "--putters" => options.putters = number(arg, args.next(), 1)?,
                 "--subscriptions" => options.subscriptions = number(arg, args.next(), 1)?,
                 "--documents" => options.documents = number(arg, args.next(), 1)?,
                 "--hang" => options.hang = number(arg, args.next(), 0)?,
@@ -69,10 +97,64 @@ impl Options {
         if options.pairs == 0 {
             options.pairs = if options.is_disturbed() { PAIRS_DISTURBED } else { PAIRS };
         }
-        if options.documents == 0 {
-            options.documents = (DELIVERIES / options.subscriptions).max(1);
+        options.decide_documents()?;
+        if options.putters == 0 {
+            options.putters = putters(options.store);
         }
         Ok(options)
+    }
+
+    /// Documents and changes follow from each other, and from the store.
+    fn decide_documents(&mut self) -> Result<()> {
+        if self.changes == 0 {
+            let changes = (deliveries(self.store) / self.subscriptions).max(1);
+            self.changes = if self.documents == 0 { changes } else { changes.min(self.documents) };
+        }
+        if self.documents == 0 {
+            self.documents = self.changes;
+        }
+        if self.changes > self.documents {
+            return Err("--changes must not be more than --documents".into());
+        }
+        if self.is_large() && self.documents < LEAST_WHEN_LARGE {
+            let least =
+                format!("--documents must be as many as change, or at least {LEAST_WHEN_LARGE}");
+            return Err(least.into());
+        }
+        if self.is_large() && self.is_disturbed() {
+            return Err("--documents beyond what changes does not go with --hang or --fail".into());
+        }
+        Ok(())
+    }
+
+    /// Whether there are documents that do not change in every round.
+    pub(super) fn is_large(&self) -> bool {
+        self.documents > self.changes
+    }
+
+    /// The same without what is to be compared: clients that are not well, or very many documents.
+    pub(super) fn plain(&self) -> Option<Self> {
+        match (self.is_disturbed(), self.is_large()) {
+            (true, _) => Some(self.undisturbed()),
+            (_, true) => Some(self.small()),
+            _ => None,
+        }
+    }
+
+    /// Whether deliveries can be timed while there is little to do: puts come through the handle, one by one,
+    /// and everybody answers at once.
+    pub(super) fn is_paced(&self) -> bool {
+        !self.is_disturbed() && !self.rest && self.rate.is_none()
+    }
+
+    /// The same with the documents alone that change in every round.
+    fn small(&self) -> Self {
+        Self { documents: self.changes, ..self.clone() }
+    }
+
+    /// The same in memory, with the documents alone that change.
+    pub(super) fn recorded(&self) -> Self {
+        Self { store: StoreKind::Memory, rest: false, ..self.small() }
     }
 
     /// Subscriptions that take what they are told. They are numbered first; those that fail follow,
@@ -87,7 +169,7 @@ impl Options {
     }
 
     /// The same without the subscriptions that are not well.
-    pub(super) fn undisturbed(&self) -> Self {
+    fn undisturbed(&self) -> Self {
         Self { subscriptions: self.healthy(), hang: 0, fail: 0, ..self.clone() }
     }
 
@@ -98,16 +180,19 @@ impl Options {
 
     /// Deliveries that count in a round.
     pub(super) fn deliveries(&self) -> usize {
-        self.healthy() * self.documents
+        self.healthy() * self.changes
     }
 }
 
 impl Default for Options {
-    /// Documents and pairs are not decided yet: they follow from the rest.
+    /// Documents, changes, putters and pairs are not decided yet: they follow from the rest.
     fn default() -> Self {
         Self {
+            store: StoreKind::Memory,
             subscriptions: 10,
             documents: 0,
+            changes: 0,
+            putters: 0,
             hang: 0,
             fail: 0,
             signing: false,
@@ -141,9 +226,26 @@ mod tests {
             &["--batch", "1001"],
             &["--rate", "4294967296"],
             &["--document", "1"],
+            &["--store", "paper"],
+            &["--documents", "10", "--changes", "11"],
+            &["--documents", "1000000", "--hang", "1"],
+            &["--documents", "9_999"],
         ] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_round_is_as_large_as_the_store_is_fast() {
+        let read = |args: &[&str]| Options::parse(args).unwrap();
+        let sizes = |read: &Options| (read.documents, read.changes, read.putters);
+        assert_eq!(sizes(&read(&[])), (2_000, 2_000, 4));
+        assert_eq!(sizes(&read(&["--store", "sqlite"])), (2_000, 2_000, 32));
+        assert_eq!(sizes(&read(&["--store", "mongodb", "--putters", "8"])), (500, 500, 8));
+        assert_eq!(sizes(&read(&["--documents", "100"])), (100, 100, 4));
+        let large = read(&["--documents", "1_000_000"]);
+        assert_eq!((large.deliveries(), large.is_large()), (20_000, true));
+        assert!(!large.small().is_large());
     }
 
     #[test]

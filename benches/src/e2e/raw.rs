@@ -29,12 +29,12 @@ impl Raw {
     /// Records what Flare would send in a round.
     pub(super) async fn new(options: &Options, receiver: &Receiver) -> Result<Self> {
         let recorder = Arc::new(Recorder::default());
-        let running = Running::new(options, receiver, Some(recorder.clone())).await?;
+        let running = Running::new(&options.recorded(), receiver, Some(recorder.clone())).await?;
         running.put_all(ROUND).await?;
         running.settled().await?;
-        running.end().await;
+        running.end().await?;
         let requests = std::mem::take(&mut *recorder.lock());
-        if requests.len() != options.subscriptions * options.documents {
+        if requests.len() != options.subscriptions * options.changes {
             return Err(format!("Flare made {} requests", requests.len()).into());
         }
         // What clients that hang or fail are told is not sent: it counts for neither side.
@@ -51,7 +51,7 @@ impl Raw {
 
     /// Sends all requests over that many connections.
     pub(super) async fn round(&self, connections: usize, receiver: &mut Receiver) -> Result<Round> {
-        receiver.expect(ROUND, self.options.healthy(), self.options.documents).await?;
+        receiver.expect(ROUND, self.options.healthy(), self.options.changes).await?;
         let requests = Arc::new(Mutex::new(self.requests.clone().into_iter()));
         let start = Start::now(receiver)?;
         let senders: Vec<_> = (0..connections)

@@ -36,6 +36,18 @@ impl Received {
         self.arrivals.iter().filter(|at| **at == 0).count()
     }
 
+    /// How long each that came took since its document was put, in milliseconds, shortest first.
+    pub(super) fn latencies(&self, put_at: &[u64]) -> Vec<f64> {
+        // A delivery may overtake the answer to its put.
+        let latency = |(place, at): (usize, &u64)| {
+            at.saturating_sub(put_at[place % put_at.len()]) as f64 / 1e6
+        };
+        let arrived = self.arrivals.iter().enumerate().filter(|(_, at)| **at > 0);
+        let mut latencies: Vec<f64> = arrived.map(latency).collect();
+        latencies.sort_unstable_by(f64::total_cmp);
+        latencies
+    }
+
     /// When the last one came.
     pub(super) fn end(&self) -> u64 {
         self.arrivals.iter().copied().max().unwrap_or_default()
@@ -90,7 +102,18 @@ impl Receiver {
         subscriptions: usize,
         documents: usize,
     ) -> Result<()> {
-        self.say(&format!("expect {round} {subscriptions} {documents}"))?;
+        self.expect_some(round, subscriptions, documents, 1).await
+    }
+
+    /// The same, where one of every `step` documents changes.
+    pub(super) async fn expect_some(
+        &mut self,
+        round: i64,
+        subscriptions: usize,
+        documents: usize,
+        step: usize,
+    ) -> Result<()> {
+        self.say(&format!("expect {round} {subscriptions} {documents} {step}"))?;
         self.hear_only("ready").await
     }
 

@@ -10,6 +10,7 @@ use flare_server::{Limits, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::fill;
 use crate::Result;
 
 /// Where the REST interface is.
@@ -31,21 +32,23 @@ impl Rest {
         Ok(Self { addr })
     }
 
-    /// Puts documents one after the other on one connection; gives when each was answered.
+    /// Puts documents one after the other on one connection, each known by its index and its number; gives when
+    /// each was answered.
     pub(super) async fn put(
         self,
-        numbers: impl Iterator<Item = usize>,
+        numbers: Vec<(usize, usize)>,
         content: Bytes,
     ) -> Result<Vec<(usize, u64)>> {
         let mut stream = TcpStream::connect(self.addr).await?;
         stream.set_nodelay(true)?;
         let mut put_at = Vec::new();
         let (mut request, mut answer) = (Vec::new(), Vec::new());
-        for number in numbers {
+        for (index, number) in numbers {
             request.clear();
             let head = format!(
-                "PUT /documents/http://api.example.com/items/{number} HTTP/1.1\r\nHost: bench\r\n\
+                "PUT /documents/{} HTTP/1.1\r\nHost: bench\r\n\
                  Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                fill::url(number),
                 content.len()
             );
             request.extend_from_slice(head.as_bytes());
@@ -61,7 +64,7 @@ impl Rest {
                     return Err(String::from_utf8_lossy(&answer).into_owned().into());
                 }
             }
-            put_at.push((number, super::now_nanos()));
+            put_at.push((index, super::now_nanos()));
         }
         Ok(put_at)
     }

@@ -16,6 +16,8 @@ pub(super) struct Round {
     pub(super) cpu: f64,
     /// CPU of the sink per delivery, in microseconds.
     pub(super) sink_cpu: f64,
+    /// Time per put until the last one was answered, in microseconds. Without Flare there is none.
+    pub(super) put: f64,
     pub(super) lost: usize,
     pub(super) duplicates: usize,
     /// From put to arrival, in milliseconds, shortest first. Without Flare there is no put.
@@ -41,6 +43,11 @@ impl Start {
         Ok(Self { at: super::now_nanos(), cpu, sink_cpu })
     }
 
+    /// Time that has passed.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(super::now_nanos().saturating_sub(self.at))
+    }
+
     /// The round, once all its work is done.
     pub(super) async fn end(self, receiver: &mut Receiver) -> Result<(Round, Received)> {
         let (cpu, sink_cpu) = (own_cpu()? - self.cpu, receiver.cpu()? - self.sink_cpu);
@@ -52,6 +59,7 @@ impl Start {
             per_second: arrived / took,
             cpu: cpu.as_secs_f64() * 1e6 / arrived,
             sink_cpu: sink_cpu.as_secs_f64() * 1e6 / arrived,
+            put: f64::NAN,
             lost,
             duplicates: received.duplicates,
             latencies: Vec::new(),

@@ -43,6 +43,8 @@ struct Expected {
     /// Clients that take what they are told.
     subscriptions: usize,
     documents: usize,
+    /// Of how many documents one changes; it is numbered by that many.
+    step: usize,
     /// Clients after those that fail; the same in every round, for they are told again and again.
     failing: usize,
     /// When each came first, in nanoseconds since 1970; zero if not yet. By subscription, then
@@ -54,10 +56,10 @@ struct Expected {
 
 impl Expected {
     /// The next round.
-    fn next(&self, round: u64, subscriptions: usize, documents: usize) -> Self {
+    fn next(&self, round: u64, subscriptions: usize, documents: usize, step: usize) -> Self {
         let missing = subscriptions * documents;
         let (arrivals, failing) = (vec![0; missing], self.failing);
-        Self { round, subscriptions, documents, failing, arrivals, missing, duplicates: 0 }
+        Self { round, subscriptions, documents, step, failing, arrivals, missing, duplicates: 0 }
     }
 
     /// Notes a notification; gives its client's answer, none if it hangs.
@@ -66,9 +68,10 @@ impl Expected {
             let fails = head.subscription - self.subscriptions < self.failing;
             return fails.then_some(FAILED);
         }
-        let place = head.subscription * self.documents + head.document;
+        let document = head.document / self.step.max(1);
+        let place = head.subscription * self.documents + document;
         // Latecomers of earlier rounds are answered, but are none of this one's business.
-        if head.round == self.round && head.document < self.documents {
+        if head.round == self.round && document < self.documents {
             match self.arrivals[place] {
                 0 => {
                     self.arrivals[place] = super::now_nanos();
@@ -110,10 +113,14 @@ fn obey(expected: &Mutex<Expected>) -> std::io::Result<()> {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |word: &str| word.parse::<usize>().unwrap_or_default();
         match words.as_slice() {
-            ["expect", round, subscriptions, documents] => {
+            ["expect", round, subscriptions, documents, step] => {
                 let mut expected = lock(expected);
-                *expected =
-                    expected.next(number(round) as u64, number(subscriptions), number(documents));
+                *expected = expected.next(
+                    number(round) as u64,
+                    number(subscriptions),
+                    number(documents),
+                    number(step),
+                );
                 drop(expected);
                 say("ready");
             }
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn the_first_beyond_those_expected_fail_and_the_others_hang() {
         let first = Expected { failing: 1, ..Expected::default() };
-        let mut expected = first.next(7, 2, 3).next(8, 2, 3);
+        let mut expected = first.next(7, 2, 3, 1).next(8, 2, 3, 1);
         let mut told = |round, subscription, document| {
             expected.note(&Head { round, subscription, document, length: 0 })
         };
@@ -192,5 +199,14 @@ mod tests {
             assert_eq!(told(round, subscription, document), answer, "{round} {subscription}");
         }
         assert_eq!((expected.missing, expected.duplicates), (4, 1));
+    }
+
+    #[test]
+    fn of_many_documents_those_that_change_are_counted() {
+        let mut expected = Expected::default().next(8, 1, 2, 100);
+        for document in [42, 199, 242] {
+            expected.note(&Head { round: 8, subscription: 0, document, length: 0 });
+        }
+        assert_eq!((expected.missing, expected.duplicates), (0, 0));
     }
 }

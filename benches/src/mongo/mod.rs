@@ -39,11 +39,17 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
             _ => return Err(format!("mongo does not know {arg}\n\n{}", crate::USAGE).into()),
         }
     }
+    let uri = server()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(measure(&uri, &options))
+}
+
+/// Where the server is.
+pub(crate) fn server() -> Result<String> {
     let uri = std::env::var("FLARE_TEST_MONGODB_URI").map_err(|_| {
         "needs a server: scripts/services up mongodb && eval \"$(scripts/services env mongodb)\""
     })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(measure(&uri, &options))
+    Ok(uri)
 }
 
 async fn measure(uri: &str, options: &Options) -> Result<bool> {
@@ -128,17 +134,9 @@ async fn shares(config: MongoConfig, database: &Database, options: &Options) -> 
 /// What the records of a collection weigh each: as BSON, on disk, and in indexes.
 async fn weight(database: &Database, collection: &str) -> Result<String> {
     let stats = database.run_command(doc! { "collStats": collection }).await?;
-    let number = |field: &str| {
-        let value = stats.get(field);
-        value.and_then(|it| {
-            it.as_f64()
-                .or_else(|| it.as_i64().map(|it| it as f64))
-                .or_else(|| it.as_i32().map(f64::from))
-        })
-    };
-    let count = number("count").unwrap_or(f64::NAN);
+    let count = statistic(&stats, "count").unwrap_or(f64::NAN);
     let per = |field: &str| {
-        number(field).map_or_else(|| "?".to_owned(), |it| format!("{:.0}", it / count))
+        statistic(&stats, field).map_or_else(|| "?".to_owned(), |it| format!("{:.0}", it / count))
     };
     Ok(format!(
         "{} as BSON, {} stored, {} in indexes ({count} records)",
@@ -146,6 +144,15 @@ async fn weight(database: &Database, collection: &str) -> Result<String> {
         per("storageSize"),
         per("totalIndexSize")
     ))
+}
+
+/// A figure of `collStats`, whose type depends on how large it is.
+pub(crate) fn statistic(stats: &Document, field: &str) -> Option<f64> {
+    let value = stats.get(field)?;
+    value
+        .as_f64()
+        .or_else(|| value.as_i64().map(|it| it as f64))
+        .or_else(|| value.as_i32().map(f64::from))
 }
 
 /// How long something takes.

@@ -13,10 +13,11 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::debug;
 
-use super::known::{Known, Sight};
+use super::known::Known;
 use super::schema::{MESSAGES, QUEUES};
 use crate::connection::Connection;
 use crate::record;
+use crate::server_clock::Sight;
 
 /// Queues that one query asks for.
 const MOST_PER_QUERY: usize = 10_000;

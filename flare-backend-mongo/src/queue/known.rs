@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::server_clock::{ServerTime, Sight};
+
 /// How long a queue that was seen is taken to be there. What is sent within this time of its
 /// deletion by another process is lost with it, as if it had been sent before.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
@@ -17,38 +19,6 @@ const MOST: usize = 10_000;
 /// The queues that were there lately, so that sends need not ask each time.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<String, Sight>>);
-
-/// A queue was there. Times are of a clock of ours that only goes forwards, but for the server's.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sight {
-    /// When the server was asked.
-    pub(super) asked: Duration,
-    /// When it had answered.
-    pub(super) answered: Duration,
-    /// What its clock said in between, in nanoseconds.
-    pub(super) server: i64,
-}
-
-/// What the server's clock says: no less than `earliest`, no more than `latest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ServerTime {
-    pub(super) earliest: i64,
-    pub(super) latest: i64,
-}
-
-impl Sight {
-    pub(super) fn server_time(&self, now: Duration) -> ServerTime {
-        let since = |then| self.server.saturating_add(nanos(now.saturating_sub(then)));
-        ServerTime { earliest: since(self.answered), latest: since(self.asked) }
-    }
-}
-
-impl ServerTime {
-    /// When `pause` will have passed: never in the future without one, never early with one.
-    pub(super) fn after(self, pause: Duration) -> i64 {
-        if pause.is_zero() { self.earliest } else { self.latest.saturating_add(nanos(pause)) }
-    }
-}
 
 impl Known {
     /// The server's time, if the queue was there so lately that it still is.
@@ -86,10 +56,6 @@ fn is_fresh(sight: &Sight, now: Duration) -> bool {
     now.saturating_sub(sight.asked) < TRUSTED_FOR
 }
 
-fn nanos(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,14 +83,6 @@ mod tests {
         known.saw(QUEUE, sight());
         known.forget(QUEUE);
         assert_eq!(known.server_time(QUEUE, START), None);
-    }
-
-    #[test]
-    fn the_servers_time_goes_on_within_what_the_answer_took() {
-        let time = sight().server_time(START + 10 * MILLI);
-        assert_eq!(time, ServerTime { earliest: 5_008_000_000, latest: 5_010_000_000 });
-        assert_eq!(time.after(Duration::ZERO), 5_008_000_000);
-        assert_eq!(time.after(MILLI), 5_011_000_000);
     }
 
     #[test]

@@ -28,9 +28,10 @@ use crate::connection::Connection;
 use crate::places::Party;
 use crate::record::{self, Record};
 use crate::schema::{self as area, Area};
+use crate::server_clock::{ServerTime, Sight};
 use crate::{BACKEND, MongoConfig, error};
 use bells::Bells;
-use known::{Known, ServerTime, Sight};
+use known::Known;
 use schema::{MESSAGES, QUEUES};
 
 pub(crate) use schema::COLLECTIONS;
@@ -115,7 +116,7 @@ impl Queue for MongoQueue {
         let created_at = doc! { "createdAt": { "$ifNull": ["$createdAt", record::now()] } };
         let update = Update {
             filter: doc! { "_id": queue.to_string() },
-            pipeline: vec![doc! { "$set": created_at }],
+            change: vec![doc! { "$set": created_at }].into(),
             upsert: true,
         };
         // Whether we made it or somebody else did: it is there.

@@ -8,12 +8,11 @@ use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, stream};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Document, doc};
-use mongodb::error::{ErrorKind as DriverError, InsertManyError};
 
 use super::MongoQueue;
-use super::known::ServerTime;
+use crate::bulk::Updated;
 use crate::connection::Connection;
-use crate::error::{self, DUPLICATE_KEY};
+use crate::server_clock::ServerTime;
 use crate::{BACKEND, record};
 
 const OPERATION: &str = "send";
@@ -61,17 +60,11 @@ impl MongoQueue {
         if messages.is_empty() {
             return Vec::new();
         }
-        let records = messages.iter().map(|message| message_record(queue, time, message));
-        let insert = self.messages.insert_many(records).ordered(false);
-        let inserted = connection.reach(OPERATION, async { Ok(insert.await) }).await;
-        let mut answers = match inserted {
-            Ok(Ok(_)) => return vec![Ok(()); messages.len()],
-            Ok(Err(error)) => answers(messages.len(), error),
-            Err(timeout) => return vec![Err(timeout); messages.len()],
-        };
+        let records = messages.iter().map(|message| message_record(queue, time, message)).collect();
+        let mut answers = connection.insert_each(OPERATION, &self.messages, records).await;
         let mut absorbed: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for (place, (answer, message)) in answers.iter().zip(messages).enumerate() {
-            if matches!(answer, Ok(Sent::Absorbed)) {
+            if matches!(answer, Ok(Updated::Duplicate)) {
                 absorbed.entry(time.after(message.delay)).or_default().push(place);
             }
         }
@@ -150,37 +143,6 @@ fn message_record(queue: &str, time: ServerTime, message: &Outgoing) -> Document
 /// What only one waiting message of all may say that it absorbs. Names of queues have no spaces.
 fn absorbing(queue: &str, message: &Outgoing) -> Option<String> {
     message.coalesce.as_ref().map(|key| format!("{queue} {key}"))
-}
-
-/// How a message was sent.
-#[derive(Clone, Copy)]
-enum Sent {
-    Written,
-    Absorbed,
-}
-
-/// What an insert that failed in part, or as a whole, means for each of its messages.
-fn answers(count: usize, error: mongodb::error::Error) -> Vec<Result<Sent>> {
-    let whole = error::from_driver(OPERATION, error.clone());
-    let DriverError::InsertMany(InsertManyError {
-        write_errors: Some(refused),
-        // Written, but not as widely as it has to be: as good as unknown.
-        write_concern_error: None,
-        ..
-    }) = *error.kind
-    else {
-        return vec![Err(whole); count];
-    };
-    let mut answers = vec![Ok(Sent::Written); count];
-    for refused in refused {
-        if let Some(answer) = answers.get_mut(refused.index) {
-            *answer = match refused.code {
-                DUPLICATE_KEY => Ok(Sent::Absorbed),
-                code => Err(error::from_code(OPERATION, code, &refused.message)),
-            };
-        }
-    }
-    answers
 }
 
 fn unanswered() -> Error {

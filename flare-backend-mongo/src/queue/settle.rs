@@ -26,8 +26,8 @@ impl MongoQueue {
         let mut updates = Part::default();
         for (place, receipt) in receipts.into_iter().enumerate() {
             if let Some(filter) = held(receipt) {
-                let pipeline = vec![doc! { "$set": { "at": after(visibility) } }];
-                updates.add(place, Update { filter, pipeline, upsert: false });
+                let change = vec![doc! { "$set": { "at": after(visibility) } }].into();
+                updates.add(place, Update { filter, change, upsert: false });
             }
         }
         let extended = self.connection.update_each(OPERATION, &self.messages, updates.writes).await;
@@ -91,8 +91,8 @@ impl MongoQueue {
                 // Messages without key have none after this, either.
                 set.insert("absorbs", "$key");
             }
-            let pipeline = vec![doc! { "$set": set }, doc! { "$unset": "receipt" }];
-            Update { filter: filter.clone(), pipeline, upsert: false }
+            let change = vec![doc! { "$set": set }, doc! { "$unset": "receipt" }].into();
+            Update { filter: filter.clone(), change, upsert: false }
         };
         let updates = messages.iter().map(|message| update(message, true)).collect();
         let mut answers = self.connection.update_each(operation, &self.messages, updates).await;

@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use crate::wire_stub::{Gate, Reply, WireStub};
 use flare_backend_mongo::{MongoConfig, MongoLease, MongoRepository};
-use flare_core::model::{Content, DocumentChange, DocumentKey, DocumentUrl, ResourceId, Revision};
+use flare_core::model::{
+    Applied, Content, DocumentChange, DocumentKey, DocumentUrl, Epoch, Present, ResourceId,
+    Revision, Round, RowEffect, RowKey, SubscriptionId, Timestamp, Version,
+};
 use flare_core::port::{
-    Clock, DocumentStore, DocumentWrite, Lease, StoreRevision, SystemClock, Write, Written,
+    Clock, DocumentStore, DocumentWrite, Lease, RowStore, RowUpdate, StoreRevision, SystemClock,
+    Write, Written,
 };
 use flare_core::{Error, ErrorKind};
 use mongodb::bson::{Document, doc};
@@ -276,19 +280,32 @@ async fn a_server_without_change_streams_is_asked_for_them_once() {
     watch.abort();
 }
 
-/// Puts two documents in one batch.
-async fn put_two(stub: &WireStub) -> Vec<Result<DocumentChange, Error>> {
+async fn repository(stub: &WireStub) -> MongoRepository {
     let config = MongoConfig::new(stub.uri()).timeout(Duration::from_secs(5));
-    let store = MongoRepository::connect(config).await.expect("the stub is set up");
-    let put = |id: u8| {
-        let url = DocumentUrl::parse(&format!("http://api.example/{id}")).expect("a URL");
-        let key = DocumentKey::new(ResourceId::from_bytes([1; 16]), url);
-        let content = Content::from_stored("{}".into());
-        DocumentWrite::put(key, Revision::new(1), content)
+    MongoRepository::connect(config).await.expect("the stub is set up")
+}
+
+fn document(id: u8) -> DocumentUrl {
+    DocumentUrl::parse(&format!("http://api.example/{id}")).expect("a URL")
+}
+
+/// Has two rows tried again later, in one batch of statements.
+async fn retry_two(stub: &WireStub) -> Vec<Result<Applied, Error>> {
+    let retry = |id: u8| RowUpdate {
+        key: RowKey::new(SubscriptionId::from_bytes([1; 16]), document(id)),
+        round: Round::ZERO,
+        effect: RowEffect::Retry {
+            version: Version::live(Revision::new(1)),
+            present: Present::No,
+            attempts: 1,
+            due: Timestamp::EPOCH,
+            first_failure: None,
+        },
     };
-    let written = store.write_documents(vec![put(1), put(2)]).await;
+    let store = repository(stub).await;
+    let applied = store.apply_rows(Epoch::new(1), vec![retry(1), retry(2)]).await;
     assert_eq!(stub.heard("bulkWrite"), 1, "a batch is sent once");
-    written.into_iter().map(|written| written.map(|outcome| outcome.change)).collect()
+    applied
 }
 
 #[tokio::test]
@@ -306,18 +323,18 @@ async fn a_write_of_a_batch_that_is_refused_fails_alone() {
             "nDeleted": 0,
         }),
     );
-    let [full, stored] = &put_two(&stub).await[..] else { panic!("two answers") };
+    let [full, stored] = &retry_two(&stub).await[..] else { panic!("two answers") };
     let full = full.as_ref().expect_err("the stub's disk is full");
     assert_eq!(full.kind(), ErrorKind::Busy);
     assert!(full.to_string().contains("no space left"), "{full}");
-    assert_eq!(stored.as_ref().ok(), Some(&DocumentChange::Updated));
+    assert_eq!(stored.as_ref().ok(), Some(&Applied::Done));
 }
 
 #[tokio::test]
 async fn a_batch_that_is_refused_fails_as_a_whole() {
     let stub = WireStub::start();
     stub.next("bulkWrite", Reply::refusal(13, "not authorized on flare"));
-    for answer in put_two(&stub).await {
+    for answer in retry_two(&stub).await {
         let error = answer.expect_err("the stub refuses");
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
         assert!(error.to_string().contains("not authorized on flare"), "{error}");
@@ -328,6 +345,53 @@ async fn a_batch_that_is_refused_fails_as_a_whole() {
 async fn a_batch_whose_answer_is_lost_is_open() {
     let stub = WireStub::start();
     stub.next("bulkWrite", Reply::CutOff);
+    for answer in retry_two(&stub).await {
+        let error = answer.expect_err("the answer was cut off");
+        assert!(error.is_temporary(), "{error}");
+    }
+}
+
+/// Puts two documents in one statement.
+async fn put_two(stub: &WireStub) -> Vec<Result<DocumentChange, Error>> {
+    let put = |id: u8| {
+        let key = DocumentKey::new(ResourceId::from_bytes([1; 16]), document(id));
+        let content = Content::from_stored("{}".into());
+        DocumentWrite::put(key, Revision::new(1), content)
+    };
+    let store = repository(stub).await;
+    let written = store.write_documents(vec![put(1), put(2)]).await;
+    assert_eq!(stub.heard("update"), 1, "a statement is sent once");
+    written.into_iter().map(|written| written.map(|outcome| outcome.change)).collect()
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_made_fails_alone() {
+    let stub = WireStub::start();
+    stub.next("update", Reply::With(doc! { "ok": 1, "n": 0, "nModified": 0 }));
+    let full = doc! { "index": 0, "code": 14031, "errmsg": "no space left" };
+    stub.next("insert", Reply::With(doc! { "ok": 1, "n": 1, "writeErrors": [full] }));
+    let [full, made] = &put_two(&stub).await[..] else { panic!("two answers") };
+    let full = full.as_ref().expect_err("the stub's disk is full");
+    assert_eq!(full.kind(), ErrorKind::Busy);
+    assert!(full.to_string().contains("no space left"), "{full}");
+    assert_eq!(made.as_ref().ok(), Some(&DocumentChange::Created));
+}
+
+#[tokio::test]
+async fn a_statement_that_is_refused_fails_as_a_whole() {
+    let stub = WireStub::start();
+    stub.next("update", Reply::refusal(13, "not authorized on flare"));
+    for answer in put_two(&stub).await {
+        let error = answer.expect_err("the stub refuses");
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains("not authorized on flare"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_statement_whose_answer_is_lost_is_open() {
+    let stub = WireStub::start();
+    stub.next("update", Reply::CutOff);
     for answer in put_two(&stub).await {
         let error = answer.expect_err("the answer was cut off");
         assert!(error.is_temporary(), "{error}");

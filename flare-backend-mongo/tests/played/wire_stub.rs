@@ -179,6 +179,7 @@ impl Play {
                         "compacted": 0_i64,
                         "events": [],
                         "due": false,
+                        "at": 7_i64,
                     }],
                 },
             },

@@ -254,7 +254,10 @@ impl Row {
             }
         };
         if renewed || !was_pending && self.is_pending() {
+            // What was asked for already may be on its way: a puller that had it now would have it twice.
+            let demanded = was_pending && self.demanded;
             self.start_afresh(now);
+            self.demanded = demanded;
         }
     }
 

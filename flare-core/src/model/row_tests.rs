@@ -197,6 +197,15 @@ fn a_released_claim_leaves_the_row_to_others_at_once() {
 }
 
 #[test]
+fn what_was_asked_for_stays_so_when_everything_is_told_anew() {
+    let mut row = row(live(1));
+    assert!(row.demand(at(100)));
+    let again = wants(live(1)).because(SpreadCause::Resync(Round::new(5)));
+    row.spread(&again, at(120));
+    assert!(row.demanded && !row.is_claimable(at(120)), "it may be on its way");
+}
+
+#[test]
 fn a_claimed_or_demanded_row_is_for_nobody_else() {
     let mine = ClaimId::from_bytes([7; 16]);
     let mut row = row(live(1));

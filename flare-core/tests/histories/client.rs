@@ -557,13 +557,14 @@ impl Delivery for Clients {
                 inner.arrives(&self.sender, &request, self.clock.now());
             if inner.log {
                 eprintln!(
-                    "{} {} {} {:?} {} of {} -> {behaviour:?}",
+                    "{} {} {} {:?} {} of {}, {} -> {behaviour:?}",
                     self.clock.now(),
                     self.sender,
                     request.document,
                     request.action,
                     request.version,
-                    each.len()
+                    each.len(),
+                    request.url
                 );
             }
             // Most answer at once, some take their time.

@@ -1,15 +1,10 @@
 //! Takes puts and deletes; lets the server decide, in the write itself, whether anything changed.
 //!
-//! A write alone asks for the record as it was before, which says all. A batch of puts goes in one
-//! `bulkWrite` whose answers say nearly all: a record that was made is *created*, one that was
-//! changed was live before (the filter says so) and is *updated*. Only what did not change needs a
-//! look at the version that is there, and only what meets a tombstone is written alone.
-
-use std::collections::HashMap;
+//! A write alone asks for the record as it was before, which says all. Puts that come together are written
+//! together ([`batch`](super::batch)); what that leaves is written alone.
 
 use flare_core::model::{
-    Content, Detected, DocumentChange, DocumentKey, RECORD_FORMAT, Revision, Version,
-    detect_delete, detect_leave, detect_put,
+    Content, Detected, RECORD_FORMAT, Revision, Version, detect_delete, detect_leave, detect_put,
 };
 use flare_core::port::{DocumentWrite, Operation, Repository, WriteOutcome};
 use flare_core::{Error, ErrorKind, Result};
@@ -20,13 +15,12 @@ use mongodb::options::ReturnDocument;
 
 use super::super::waves::{Wave, waves};
 use super::super::{MongoRepository, RACES, lost_race};
-use super::{KIND, id, ids, read_key, write_moved_from};
+use super::{KIND, id, write_moved_from};
 use crate::BACKEND;
-use crate::bulk::{Update, Updated};
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record, literal, now};
 
-const OPERATION: &str = "write_documents";
+pub(super) const OPERATION: &str = "write_documents";
 
 /// Says within a write whether it takes place; in no record.
 const TAKES_PLACE: &str = "takesPlace";
@@ -36,13 +30,13 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// What decides about a write: the record as it was before.
 #[derive(Debug, Clone, Copy, Default)]
-struct Before {
+pub(super) struct Before {
     version: Option<Version>,
     dispatched: Option<Version>,
 }
 
 impl Before {
-    fn read(record: Record<'_>) -> Result<Self> {
+    pub(super) fn read(record: Record<'_>) -> Result<Self> {
         record.whole(KIND, |record| {
             // What is no version at all the pipelines below take for none.
             let version = match record.any("version") {
@@ -59,7 +53,7 @@ impl Before {
     }
 
     /// What the pipelines below have made of it, said once more for the caller.
-    fn outcome(self, detected: Detected) -> WriteOutcome {
+    pub(super) fn outcome(self, detected: Detected) -> WriteOutcome {
         let Some(version) = detected.store else {
             return WriteOutcome::new(detected.change, self.version, self.is_undispatched());
         };
@@ -98,95 +92,6 @@ impl MongoRepository {
         outcomes
             .extend(stream::iter(rest).buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await);
         outcomes
-    }
-
-    /// Puts in one round trip, or two if some change nothing. Gives back what has to go alone.
-    async fn put_together(
-        &self,
-        puts: Wave<DocumentWrite>,
-    ) -> (Vec<(usize, Result<WriteOutcome>)>, Wave<DocumentWrite>) {
-        if puts.is_empty() {
-            return (Vec::new(), puts);
-        }
-        let updates = puts.iter().filter_map(|(_, write)| {
-            let Operation::Put { revision, content } = &write.operation else { return None };
-            // A tombstone is not as asked for: what it makes of a put is left to `write_alone`.
-            let filter = doc! {
-                "_id": id(&write.key),
-                "version.gone": { "$ne": true },
-                "needs": { "$not": { "$gt": RECORD_FORMAT } },
-            };
-            let pipeline = put_pipeline(*revision, content, write);
-            Some(Update { filter, pipeline, upsert: true })
-        });
-        let documents = &self.stored.documents;
-        let updated = self.puts.update_each(OPERATION, documents, updates.collect()).await;
-        let mut outcomes = Vec::with_capacity(puts.len());
-        let (mut again, mut unchanged) = (Vec::new(), Vec::new());
-        for ((place, write), updated) in puts.into_iter().zip(updated) {
-            let stored = |change| {
-                let version = put_version(&write);
-                WriteOutcome::new(change, version, true)
-            };
-            match updated {
-                Ok(Updated::Inserted) => {
-                    outcomes.push((place, Ok(stored(DocumentChange::Created))))
-                }
-                Ok(Updated::Matched { modified: true }) => {
-                    outcomes.push((place, Ok(stored(DocumentChange::Updated))));
-                }
-                Ok(Updated::Matched { modified: false }) => unchanged.push((place, write)),
-                Ok(Updated::Duplicate | Updated::Missed) => again.push((place, write)),
-                Err(error) => outcomes.push((place, Err(error))),
-            }
-        }
-        self.look_at(unchanged, &mut outcomes, &mut again).await;
-        (outcomes, again)
-    }
-
-    /// Tells unchanged from stale by the version that is there: it never goes down, so it decides
-    /// now as it did a moment ago.
-    async fn look_at(
-        &self,
-        unchanged: Wave<DocumentWrite>,
-        outcomes: &mut Vec<(usize, Result<WriteOutcome>)>,
-        again: &mut Wave<DocumentWrite>,
-    ) {
-        if unchanged.is_empty() {
-            return;
-        }
-        let keys: Vec<DocumentKey> = unchanged.iter().map(|(_, write)| write.key.clone()).collect();
-        let question = self
-            .stored
-            .documents
-            .find(doc! { "_id": { "$in": ids(&keys) } })
-            .projection(versions());
-        let read = |record: Record<'_>| Ok((read_key(record)?, Before::read(record)));
-        let found = self.puts.all(OPERATION, question, read).await;
-        let found: HashMap<DocumentKey, Result<Before>> = match found {
-            Ok(found) => found.into_iter().collect(),
-            Err(error) => {
-                outcomes
-                    .extend(unchanged.into_iter().map(|(place, _)| (place, Err(error.clone()))));
-                return;
-            }
-        };
-        for (place, write) in unchanged {
-            let before = match found.get(&write.key) {
-                Some(Err(error)) => {
-                    outcomes.push((place, Err(error.clone())));
-                    continue;
-                }
-                Some(Ok(before)) => *before,
-                None => Before::default(),
-            };
-            let detected = detected(before, &write.operation);
-            match detected.store {
-                None => outcomes.push((place, Ok(before.outcome(detected)))),
-                // It was removed meanwhile, so it would change something now.
-                Some(_) => again.push((place, write)),
-            }
-        }
     }
 
     /// One write, in one round trip that also says what was there before.
@@ -235,18 +140,18 @@ impl MongoRepository {
     }
 }
 
-fn versions() -> Document {
+pub(super) fn versions() -> Document {
     doc! { "version": 1, "dispatched": 1, "needs": 1 }
 }
 
-fn put_version(write: &DocumentWrite) -> Option<Version> {
+pub(super) fn put_version(write: &DocumentWrite) -> Option<Version> {
     match &write.operation {
         Operation::Put { revision, .. } => Some(Version::live(*revision)),
         Operation::Delete { .. } | Operation::Leave { .. } => None,
     }
 }
 
-fn detected(before: Before, operation: &Operation) -> Detected {
+pub(super) fn detected(before: Before, operation: &Operation) -> Detected {
     match operation {
         Operation::Put { revision, .. } => detect_put(before.version, *revision),
         Operation::Delete { revision } => detect_delete(before.version, *revision),
@@ -263,7 +168,7 @@ fn if_newer(version: Bson, fields: Document) -> Vec<Document> {
 
 /// Sets the fields of the record if this is so, and no worker must know a newer format; else leaves
 /// it. Fields that are not named stay: a newer version may know them.
-fn set_if(so: Document, fields: Document) -> Vec<Document> {
+pub(super) fn set_if(so: Document, fields: Document) -> Vec<Document> {
     let known = doc! { "$not": [{ "$gt": ["$needs", RECORD_FORMAT] }] };
     let mut set = Document::new();
     for (field, value) in fields {

@@ -13,7 +13,8 @@ use mongodb::options::ReturnDocument;
 use super::super::MongoRepository;
 use super::{KIND, head, id, ids, read_document};
 use crate::bulk::Update;
-use crate::record::{self, Record, literal};
+use crate::many::Many;
+use crate::record::{self, Record};
 
 /// How many removals are under way at a time.
 const SIDE_BY_SIDE: usize = 16;
@@ -57,7 +58,7 @@ impl MongoRepository {
                     "undispatched": true,
                     "open": { "$exists": false },
                 },
-                pipeline: vec![doc! { "$set": { "open": numbers } }],
+                change: doc! { "$set": { "open": numbers } }.into(),
                 upsert: false,
             }
         };
@@ -118,18 +119,25 @@ impl MongoRepository {
     }
 
     pub(super) async fn mark(&self, versions: Vec<(DocumentKey, Version)>) -> Vec<Result<()>> {
-        let update = |(key, version): (DocumentKey, Version)| {
-            let lower = doc! { "$min": ["$version", literal(record::version(version))] };
-            let set = doc! { "$set": { "dispatched": { "$max": ["$dispatched", lower] } } };
-            Update {
-                filter: doc! { "_id": id(&key) },
-                pipeline: vec![set, derive()],
-                upsert: false,
-            }
-        };
-        let updates = versions.into_iter().map(update).collect();
+        const OPERATION: &str = "mark_dispatched";
+        let count = versions.len();
+        let mut newest: HashMap<DocumentKey, Version> = HashMap::new();
+        for (key, version) in versions {
+            let most = newest.entry(key).or_insert(version);
+            *most = version.max(*most);
+        }
+        let mut many = Many::default();
+        for (key, version) in newest {
+            many.add(id(&key), record::version(version));
+        }
+        if count == 0 {
+            return Vec::new();
+        }
+        let lower = doc! { "$min": ["$version", "$item"] };
+        let set = doc! { "$set": { "dispatched": { "$max": ["$dispatched", lower] } } };
         let documents = &self.stored.documents;
-        let marked = self.connection.update_each("mark_dispatched", documents, updates).await;
-        marked.into_iter().map(|marked| marked.map(|_| ())).collect()
+        let marked =
+            self.connection.update_many(OPERATION, documents, &many, [set, derive()]).await;
+        vec![marked.map(|_| ()); count]
     }
 }

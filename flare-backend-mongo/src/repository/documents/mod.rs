@@ -2,13 +2,14 @@
 //! spread.
 //!
 //! A record: `{_id: {resource, url}, version, content?, updatedAt, dispatched?, open?, trace?,
-//! movedFrom?: {resource, version}, needs?}`, and derived from these in the same write: `undispatched`
+//! movedFrom?: {resource, version}, mark?, needs?}`, and derived from these in the same write: `undispatched`
 //! and `tombstone`, true or not there.
 //!
 //! A node of before `movedFrom` passes over it when it reads and drops it when it writes. So a move
 //! that a crash cut in two is finished by the next node that knows the field and meets the document
 //! in a put, a delete or the reconciler's round, and at the latest by the next put or delete.
 
+mod batch;
 mod detect;
 mod dispatch;
 

@@ -5,8 +5,11 @@
 //! [`Row::apply`]: flare_core::model::Row::apply
 //! [`Row::replay`]: flare_core::model::Row::replay
 
-use flare_core::model::{Epoch, Present, Round, RowEffect, RowKey, Spread, SpreadCause, Version};
+use flare_core::model::{
+    Epoch, Present, Round, RowEffect, RowKey, Spread, SpreadCause, Timestamp, Version,
+};
 use flare_core::port::RowUpdate;
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::layout::{id, id_of, word, write_dead};
@@ -14,6 +17,8 @@ use crate::bulk::Update;
 use crate::record::{self, literal, now};
 
 const REMOVE: &str = "$$REMOVE";
+/// Which batch settled a row last.
+pub(super) const MARK: &str = "mark";
 
 /// Whether there is something left to tell: wanted > max(settled, given up). Nothing is below
 /// every version.
@@ -38,12 +43,14 @@ fn start_afresh_if_pending() -> [Document; 2] {
     let fresh = |value: Bson, field: &str| doc! { "$cond": ["$starts", value, field] };
     // What a puller has is told again once its claim has ended.
     let due = doc! { "$max": [now(), "$notBefore", "$claim.until"] };
+    // What was asked for already may be on its way.
+    let demanded = doc! { "$cond": [{ "$eq": ["$pending", true] }, "$demanded", REMOVE] };
     [
         doc! { "$set": { "starts": starts } },
         doc! { "$set": {
             "since": fresh(now(), "$since"),
             "due": fresh(due.into(), "$due"),
-            "demanded": fresh(REMOVE.into(), "$demanded"),
+            "demanded": fresh(demanded.into(), "$demanded"),
             "attempts": fresh(0_i64.into(), "$attempts"),
             "attempted": fresh(REMOVE.into(), "$attempted"),
             "firstFailure": fresh(REMOVE.into(), "$firstFailure"),
@@ -74,8 +81,42 @@ pub(super) fn spread(spread: &Spread) -> Update {
     pipeline.extend(start_afresh_if_pending());
     Update {
         filter: doc! { "_id": id_of(spread.subscription, &spread.document.url) },
-        pipeline,
+        change: pipeline.into(),
         upsert: spread.makes_row(),
+    }
+}
+
+/// The same for many rows that changes alone concern and that are there; each finds the version it is to want,
+/// and the generation, in its item.
+pub(super) fn spread_many() -> [Document; 3] {
+    let raised = doc! { "$set": {
+        "wanted": { "$max": ["$wanted", "$item.wanted"] },
+        "generation": { "$max": ["$generation", "$item.generation"] },
+    } };
+    let [first, second] = start_afresh_if_pending();
+    [raised, first, second]
+}
+
+/// What a row of many wants.
+pub(super) fn spread_item(spread: &Spread) -> Document {
+    let generation = record::count(spread.generation.get());
+    doc! { "wanted": record::version(spread.wanted), "generation": generation }
+}
+
+/// The record of a row that a change makes at `now`.
+pub(super) fn made_row(spread: &Spread, now: Timestamp) -> Document {
+    doc! {
+        "_id": id_of(spread.subscription, &spread.document.url),
+        "resource": record::id(spread.document.resource.as_bytes()),
+        "bucket": i64::from(spread.document.url.bucket().number()),
+        "wanted": record::version(spread.wanted),
+        "generation": record::count(spread.generation.get()),
+        "present": word(Present::No),
+        "epoch": record::count(Epoch::ZERO.get()),
+        "since": record::time(now),
+        "due": record::time(now),
+        "attempts": 0_i64,
+        "pending": true,
     }
 }
 
@@ -130,7 +171,56 @@ pub(super) fn effect(epoch: Epoch, update: &RowUpdate) -> Update {
     let mut set = doc! { "epoch": record::count(epoch.get()) };
     set.extend(taken(effect));
     let derived = doc! { "$set": { "pending": true_if(is_pending()) } };
-    Update { filter, pipeline: vec![doc! { "$set": set }, derived], upsert: false }
+    Update { filter, change: vec![doc! { "$set": set }, derived].into(), upsert: false }
+}
+
+/// Settlements of many rows by one owner. Those that take place carry the mark, whatever else is in a row.
+pub(super) fn settle_many(epoch: Epoch, mark: ObjectId) -> [Document; 3] {
+    let epoch = record::count(epoch.get());
+    // One that has no epoch, or none that can be read, is nobody's to settle.
+    let mine = doc! { "$lte": [{ "$ifNull": ["$epoch", i64::MAX] }, &epoch] };
+    let in_round = doc! { "$eq": [{ "$ifNull": ["$round", 0_i64] }, "$item.round"] };
+    let newer = doc! { "$lt": ["$settled", "$item.settled"] };
+    let takes_place = doc! { "$and": [mine, in_round, newer] };
+    let mut set = Document::new();
+    let mut if_so = |field: &str, value: Bson| {
+        let old = format!("${field}");
+        set.insert(field, doc! { "$cond": ["$item.takesPlace", value, old] });
+    };
+    let buried = doc! { "$cond": [{ "$gt": ["$givenUp", "$item.settled"] }, "$dead", REMOVE] };
+    if_so("epoch", epoch);
+    if_so("settled", "$item.settled".into());
+    if_so("present", "$item.present".into());
+    if_so("attempts", 0_i64.into());
+    if_so("dead", buried.into());
+    for field in ["demanded", "attempted", "firstFailure"] {
+        if_so(field, REMOVE.into());
+    }
+    // Of what is not there the greatest is what is.
+    if_so("notBefore", doc! { "$ifNull": ["$item.notBefore", "$notBefore"] }.into());
+    if_so("due", doc! { "$max": ["$due", "$item.notBefore"] }.into());
+    if_so(MARK, mark.into());
+    // Nothing of a row is touched where it does not take place: what is modified is counted.
+    let pending = doc! { "$cond": ["$item.takesPlace", true_if(is_pending()), "$pending"] };
+    [
+        doc! { "$set": { "item.takesPlace": takes_place } },
+        doc! { "$set": set },
+        doc! { "$set": { "pending": pending } },
+    ]
+}
+
+/// What a row of many is settled at; none for another effect.
+pub(super) fn settle_item(update: &RowUpdate) -> Option<Document> {
+    let RowEffect::Settle { version, present, not_before } = &update.effect else { return None };
+    let mut item = doc! {
+        "settled": record::version(*version),
+        "present": word(present),
+        "round": record::count(update.round.get()),
+    };
+    if let Some(time) = not_before {
+        item.insert("notBefore", record::time(*time));
+    }
+    Some(item)
 }
 
 /// The fields an effect sets.
@@ -177,7 +267,7 @@ pub(super) fn replay(key: &RowKey, version: Version) -> Update {
     let [first, second] = start_afresh_if_pending();
     Update {
         filter: doc! { "_id": id(key), "givenUp": record::version(version) },
-        pipeline: vec![cleared, first, second],
+        change: vec![cleared, first, second].into(),
         upsert: false,
     }
 }

@@ -1,17 +1,21 @@
-//! Takes effects of lanes' owners; gives what became of each. One round trip if all take place,
-//! one more to say why some did not.
+//! Takes effects of lanes' owners; gives what became of each. Settlements of many rows are one statement that
+//! says how many took place. One round trip if all did, one more to say which did not and why.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use flare_core::model::{Applied, Epoch, Row, RowEffect, RowKey};
 use flare_core::port::RowUpdate;
 use flare_core::{Error, ErrorKind, Result};
+use mongodb::bson::doc;
+use mongodb::bson::oid::ObjectId;
 
 use super::super::waves::{Wave, waves};
 use super::super::{MongoRepository, RACES, lost_race};
-use super::change;
+use super::change::{self, MARK};
+use super::layout::{id, ids, read_key};
 use crate::BACKEND;
 use crate::bulk::Updated;
+use crate::many::Many;
 
 const OPERATION: &str = "apply_rows";
 
@@ -44,6 +48,81 @@ impl MongoRepository {
         wave: Wave<RowUpdate>,
         answers: &mut [Option<Result<Applied>>],
     ) -> Wave<RowUpdate> {
+        let (mut settles, mut others): (Wave<_>, Wave<_>) =
+            wave.into_iter().partition(|(_, it)| matches!(it.effect, RowEffect::Settle { .. }));
+        if settles.len() == 1 {
+            others.append(&mut settles);
+        }
+        let mut missed = self.settle_together(epoch, settles, answers).await;
+        missed.extend(self.apply_each(epoch, others, answers).await);
+        self.explain(epoch, missed, answers).await
+    }
+
+    /// Settlements in one statement; gives back those that did not take place.
+    async fn settle_together(
+        &self,
+        epoch: Epoch,
+        settles: Wave<RowUpdate>,
+        answers: &mut [Option<Result<Applied>>],
+    ) -> Wave<RowUpdate> {
+        if settles.is_empty() {
+            return settles;
+        }
+        let mark = ObjectId::new();
+        let settled = match self.settle_many(epoch, &settles, mark).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                for (place, _) in settles {
+                    answers[place] = Some(Err(error.clone()));
+                }
+                return Vec::new();
+            }
+        };
+        let mut missed = Vec::new();
+        for (place, update) in settles {
+            match settled.has(&update.key) {
+                true => answers[place] = Some(Ok(Applied::Done)),
+                false => missed.push((place, update)),
+            }
+        }
+        missed
+    }
+
+    async fn settle_many(
+        &self,
+        epoch: Epoch,
+        settles: &[(usize, RowUpdate)],
+        mark: ObjectId,
+    ) -> Result<Settled> {
+        let rows = &self.stored.rows;
+        let mut many = Many::default();
+        for (_, update) in settles {
+            if let Some(item) = change::settle_item(update) {
+                many.add(id(&update.key), item);
+            }
+        }
+        let stages = change::settle_many(epoch, mark);
+        let settled = self.connection.update_many(OPERATION, rows, &many, stages).await?.modified;
+        if settled == many.len() {
+            return Ok(Settled::All);
+        }
+        if settled == 0 {
+            return Ok(Settled::Some(HashSet::new()));
+        }
+        let keys: Vec<RowKey> = settles.iter().map(|(_, update)| update.key.clone()).collect();
+        let marked = rows.find(doc! { "_id": { "$in": ids(&keys) }, MARK: mark });
+        let marked = marked.projection(doc! { "_id": 1 });
+        let marked = self.connection.all(OPERATION, marked, read_key).await?;
+        Ok(Settled::Some(marked.into_iter().collect()))
+    }
+
+    /// Effects one by one; gives back those that did not take place.
+    async fn apply_each(
+        &self,
+        epoch: Epoch,
+        wave: Wave<RowUpdate>,
+        answers: &mut [Option<Result<Applied>>],
+    ) -> Wave<RowUpdate> {
         let updates = wave.iter().map(|(_, update)| change::effect(epoch, update)).collect();
         let rows = &self.stored.rows;
         let updated = self.connection.update_each(OPERATION, rows, updates).await;
@@ -55,7 +134,7 @@ impl MongoRepository {
                 Err(error) => answers[place] = Some(Err(error)),
             }
         }
-        self.explain(epoch, missed, answers).await
+        missed
     }
 
     /// Says why effects did not take place, by the rows as they are.
@@ -95,6 +174,21 @@ impl MongoRepository {
             }
         }
         again
+    }
+}
+
+/// Which of the rows that were to be settled were.
+enum Settled {
+    All,
+    Some(HashSet<RowKey>),
+}
+
+impl Settled {
+    fn has(&self, key: &RowKey) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(keys) => keys.contains(key),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::waves::waves;
 use super::super::{MongoRepository, ids_after, lost_race};
 use crate::BACKEND;
 use crate::bulk::{Update, Updated};
-use crate::record::{self, Record, literal};
+use crate::record::{self, Record};
 
 const OPERATION: &str = "store_lanes";
 
@@ -33,10 +33,10 @@ fn store(epoch: Epoch, mut state: LaneState) -> Result<Update> {
         Error::new(ErrorKind::Internal, OPERATION).with_backend(BACKEND).with_source(error)
     })?;
     let epoch = record::count(epoch.get());
-    let set = doc! { "$set": { "epoch": &epoch, "state": literal(text) } };
+    let change = doc! { "$set": { "epoch": &epoch, "state": text } }.into();
     // Not above ours, whatever else it is: one that is damaged fences nobody off.
     let filter = doc! { "_id": id(state.lane), "epoch": { "$not": { "$gt": epoch } } };
-    Ok(Update { filter, pipeline: vec![set], upsert: true })
+    Ok(Update { filter, change, upsert: true })
 }
 
 impl MongoRepository {

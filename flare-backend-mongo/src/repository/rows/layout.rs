@@ -37,7 +37,7 @@ fn read_word<T: DeserializeOwned>(record: Record<'_>, field: &str) -> Result<T> 
     serde_json::from_value(word).map_err(|error| record.corrupt(field).with_source(error))
 }
 
-fn read_key(record: Record<'_>) -> Result<RowKey> {
+pub(super) fn read_key(record: Record<'_>) -> Result<RowKey> {
     let id = record.inner("_id")?;
     let url = DocumentUrl::parse(id.text("url")?).map_err(|_| record.corrupt("_id"))?;
     Ok(RowKey::new(SubscriptionId::from_bytes(id.id("subscription")?), url))

@@ -2,7 +2,7 @@
 //!
 //! A record: `{_id: {subscription, url}, resource, bucket, wanted, settled?, givenUp?, dead?,
 //! present, generation, round?, attempts, attempted?, due, notBefore?, demanded?, firstFailure?, since,
-//! epoch, claim?, needs?}`, and
+//! epoch, claim?, mark?, needs?}`, and
 //! derived from these in the same write: `pending`, true or not there.
 
 mod change;
@@ -11,6 +11,7 @@ mod dead;
 mod effect;
 mod lanes;
 mod layout;
+mod spread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,7 +30,6 @@ use mongodb::options::ReturnDocument;
 
 use super::{MongoRepository, RACES, ids_after, limit, lost_race};
 use crate::BACKEND;
-use crate::bulk::{Update, Updated};
 use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record, now};
 #[cfg(test)]
@@ -63,9 +63,7 @@ impl MongoRepository {
 #[async_trait]
 impl RowStore for MongoRepository {
     async fn store_time(&self) -> Result<Timestamp> {
-        const OPERATION: &str = "store_time";
-        let told = self.connection.ask(OPERATION, doc! { "at": now() }).await?;
-        Record::new(OPERATION, &told).time("at")
+        self.connection.read_time("store_time").await
     }
 
     async fn next_epoch(&self) -> Result<EpochGrant> {
@@ -73,6 +71,7 @@ impl RowStore for MongoRepository {
         let next = doc! { "$add": [{ "$ifNull": ["$number", 0_i64] }, 1_i64] };
         let pipeline = vec![doc! { "$set": { "number": next, "at": now() } }];
         for _ in 0..RACES {
+            let asked = self.connection.clock.monotonic();
             let counters = &self.stored.counters;
             let call = counters
                 .find_one_and_update(doc! { "_id": "epoch" }, pipeline.clone())
@@ -81,8 +80,9 @@ impl RowStore for MongoRepository {
             match self.connection.reach(OPERATION, async { Ok(call.await) }).await? {
                 Ok(Some(counter)) => {
                     let record = Record::new(OPERATION, &counter);
-                    let epoch = Epoch::new(record.small("number")?);
-                    return Ok(EpochGrant { epoch, at: record.time("at")? });
+                    let (epoch, at) = (Epoch::new(record.small("number")?), record.time("at")?);
+                    self.connection.saw_time(asked, at);
+                    return Ok(EpochGrant { epoch, at });
                 }
                 Ok(None) => {
                     return Err(Error::new(ErrorKind::Corrupt, OPERATION)
@@ -97,24 +97,7 @@ impl RowStore for MongoRepository {
     }
 
     async fn spread_rows(&self, spreads: Vec<Spread>) -> Result<()> {
-        const OPERATION: &str = "spread_rows";
-        let rows = &self.stored.rows;
-        let mut left: Vec<Update> = spreads.iter().map(change::spread).collect();
-        for _ in 0..RACES {
-            let updated = self.connection.update_each(OPERATION, rows, left.clone()).await;
-            let mut again = Vec::new();
-            for (update, updated) in left.into_iter().zip(updated) {
-                // Somebody else has just made the row, or two of this batch did.
-                if updated? == Updated::Duplicate {
-                    again.push(update);
-                }
-            }
-            if again.is_empty() {
-                return Ok(());
-            }
-            left = again;
-        }
-        Err(lost_race(OPERATION))
+        self.spread(spreads).await
     }
 
     async fn spread_documents(&self, request: SpreadDocuments) -> Result<SpreadAnswer> {

@@ -129,7 +129,11 @@ pub(super) async fn turn(
     }
     let room = window.allowed(context.now(), concurrency(context, &subscription)) - pending;
     if room > 0 {
-        walk(context, held.job().kind, &subscription, &mut cursor, window, room).await?;
+        let kind = held.job().kind;
+        let went_on = walk(context, kind, &subscription, &mut cursor, window, room).await?;
+        if !went_on {
+            return Ok(Next::Later { cursor: held.job().cursor.clone(), after: SOON });
+        }
     }
     Ok(Next::Later { cursor: Some(cursor.encode()?), after: SOON })
 }
@@ -140,7 +144,8 @@ fn concurrency(context: &Context, subscription: &Subscription) -> usize {
     own.unwrap_or(context.settings.concurrency) as usize
 }
 
-/// Spreads the next documents, as many as there is room for.
+/// Spreads the next documents, as many as there is room for; tells whether it did, under settings that
+/// have not changed meanwhile.
 async fn walk(
     context: &Context,
     kind: JobKind,
@@ -148,7 +153,7 @@ async fn walk(
     cursor: &mut BackfillCursor,
     window: &mut BackfillWindow,
     room: usize,
-) -> Result<()> {
+) -> Result<bool> {
     let room = room.min(context.batch_limit());
     let resource = filtering::resource(context, subscription).await?;
     let mut rows = Vec::with_capacity(room);
@@ -185,10 +190,15 @@ async fn walk(
             });
         }
     }
+    // Read after the documents: those that were accepted after a change of the settings are told under it.
+    let newest = context.repository.subscription(subscription.id).await?;
+    if newest.is_none_or(|newest| newest.generation != subscription.generation) {
+        return Ok(false);
+    }
     spread(context, subscription, &rows).await?;
     window.add(rows.into_iter().map(|(head, _)| RowKey::new(subscription.id, head.key.url)));
     cursor.scanned += looked_at as u64;
-    Ok(())
+    Ok(true)
 }
 
 /// Why rows are made, where the filter wants the document.

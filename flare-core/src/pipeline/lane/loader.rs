@@ -23,6 +23,8 @@ pub(super) type Busy = HashMap<DocumentUrl, Option<Version>>;
 pub(super) struct Load {
     /// Rows that are due, with their documents and what the filter says of them.
     pub(super) due: Vec<(Row, Document, FilterVerdict)>,
+    /// The mode they were looked for in.
+    pub(super) mode: Mode,
     /// The filter that was asked, if there is one.
     pub(super) filter: Option<Filter>,
     /// When the next row is due that is not yet.
@@ -53,7 +55,8 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     let rows: Vec<Row> = lane.context.all_readable(repository.pending_rows(query)).await?;
     let now = lane.context.now();
 
-    let mut load = Load { more: rows.len() == wanted, ..Load::default() };
+    let mode = lane.subscription.spec.mode();
+    let mut load = Load { more: rows.len() == wanted, mode, ..Load::default() };
     let mut due = Vec::with_capacity(rows.len());
     for row in rows {
         if row.due > now {

@@ -271,6 +271,7 @@ impl LaneRunner {
         });
         LaneEvent::Loaded(Loaded {
             due: counted.collect(),
+            mode: load.mode,
             filter: load.filter,
             next_due: load.next_due,
             more: load.more,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::model::subscription::Mode;
 use crate::model::{
     Applied, DeadLetterId, Document, DocumentUrl, Filter, FilterVerdict, Row, Subscription,
     Timestamp, Version,
@@ -54,6 +55,8 @@ pub(in crate::pipeline::lane) struct Loaded<H> {
     /// Those that are due; each with what the filter says of its document, and with what counts that for
     /// as long as it is held.
     pub(in crate::pipeline::lane) due: Vec<(Row, Document, FilterVerdict, H)>,
+    /// The mode they were looked for in.
+    pub(in crate::pipeline::lane) mode: Mode,
     /// The filter that was asked, if there is one.
     pub(in crate::pipeline::lane) filter: Option<Filter>,
     /// When the next row is due that is not yet.

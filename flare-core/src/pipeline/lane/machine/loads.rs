@@ -147,8 +147,9 @@ impl<H> Machine<H> {
         if load.behind {
             self.look_by(moment.now + BEHIND);
         }
-        if self.subscription.spec.filter() != load.filter.as_ref() {
-            // Another filter was asked than the one that counts by now: it is asked about them again.
+        let spec = &self.subscription.spec;
+        if spec.mode() != load.mode || spec.filter() != load.filter.as_ref() {
+            // In another mode other rows are sent; another filter is asked about them again.
             self.look |= !load.due.is_empty();
             return;
         }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::subscription::{BatchOptions, RetryPolicy};
+use crate::model::subscription::{BatchOptions, Mode, RetryPolicy};
 use crate::model::{
     Applied, Content, DocumentKey, Epoch, FilterVerdict, Generation, LaneState, Present,
     ResourceId, Revision, RowEffect, Spread, SubscriptionId, SubscriptionSpec, Telling,
@@ -488,6 +488,7 @@ impl World {
         let more = pending.len() >= wanted;
         let mut loaded = Loaded {
             due: Vec::new(),
+            mode: Mode::Active,
             filter: None,
             next_due: None,
             more,
