@@ -85,7 +85,8 @@ fn endpoint_actions_override_what_they_give_and_headers_replace() {
     let shown = |action| {
         let request = spec.request_for(action);
         let names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_owned()).collect();
-        format!("{} {} {}", request.method, request.url.map_or("none", |url| url.as_str()), names.join(","))
+        let url = request.url.map_or("none", |url| url.as_str());
+        format!("{} {url} {}", request.method, names.join(","))
     };
     assert_eq!(shown(Action::Create), "PUT http://h/c A,B");
     assert_eq!(shown(Action::Update), "PUT http://h/m C");
