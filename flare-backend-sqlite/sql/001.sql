@@ -73,7 +73,8 @@ CREATE TABLE subscriptions (
     -- Whether it is told of changes: it is not deleting.
     told INTEGER NOT NULL,
     lanes INTEGER NOT NULL,
-    passive INTEGER NOT NULL,
+    -- What spread has to know beside: bit 0 that it is passive, bit 1 that it has a filter.
+    marks INTEGER NOT NULL,
     -- Which of the slots its lanes are in, however many there are.
     slot_hash INTEGER NOT NULL,
     slot INTEGER,
@@ -89,7 +90,7 @@ CREATE TABLE subscriptions (
 ) STRICT;
 -- All that spread reads of a member.
 CREATE INDEX subscriptions_members
-    ON subscriptions (resource, partition, id, generation, status, lanes, slot, passive) WHERE told = 1;
+    ON subscriptions (resource, partition, id, generation, status, lanes, slot, marks) WHERE told = 1;
 CREATE INDEX subscriptions_list ON subscriptions (resource, id) WHERE told = 1;
 CREATE INDEX subscriptions_slots ON subscriptions (slot_hash, id);
 -- Those that are in a slot of their own, or have yet to leave one.

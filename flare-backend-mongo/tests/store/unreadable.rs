@@ -193,7 +193,7 @@ async fn messages(uri: String) {
 async fn unknown_field(uri: String) {
     let stored = stored(&uri).await;
     let newer = stored.spec().await.replacen('{', r#"{"colour":"red","#, 1);
-    let newer = newer.replacen(r#""delivery":{"#, r#""delivery":{"batch":{"max":10},"#, 1);
+    let newer = newer.replacen(r#""delivery":{"#, r#""delivery":{"bundle":{"max":10},"#, 1);
     stored.spoil(doc! { "$set": { "spec": newer, "shade": 7 } }).await;
     let world = start(&stored.scratch).await;
     told(&world, 1, &[0, 1, 2]).await;
@@ -202,7 +202,7 @@ async fn unknown_field(uri: String) {
     world.flare.pause(stored.subscriptions[0].id).await.unwrap();
     let kept = stored.spec().await;
     assert!(kept.contains(r#""colour":"red""#), "{kept}");
-    assert!(kept.contains(r#""batch":{"max":10}"#), "{kept}");
+    assert!(kept.contains(r#""bundle":{"max":10}"#), "{kept}");
     world.flare.delete_subscription(stored.subscriptions[0].id).await.unwrap();
     world.stop().await;
 }

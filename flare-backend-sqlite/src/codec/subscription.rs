@@ -133,18 +133,18 @@ fn read_spec(text: &str) -> Decoded<SubscriptionSpec> {
     SubscriptionSpec::from_stored(text).map_err(|_| damaged("spec"))
 }
 
-/// The bits of the column `passive`, which tells more than that by now.
+/// The bits of the column `marks`.
 const PASSIVE: i64 = 1;
 const FILTERED: i64 = 2;
 
-/// What the column `passive` holds.
+/// What the column `marks` holds.
 pub(crate) fn marks(subscription: &Subscription) -> i64 {
     let spec = &subscription.spec;
     let passive = if spec.mode() == Mode::Passive { PASSIVE } else { 0 };
     passive | if spec.filter().is_some() { FILTERED } else { 0 }
 }
 
-/// What spread has to know of a subscription, from `id, generation, status, lanes, slot, passive`. What cannot be read
+/// What spread has to know of a subscription, from `id, generation, status, lanes, slot, marks`. What cannot be read
 /// of it is for those to know who can read the record: its rows are made all the same.
 pub(crate) fn member(row: &Row<'_>) -> rusqlite::Result<Option<Member>> {
     let (id, generation, status): (Vec<u8>, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);

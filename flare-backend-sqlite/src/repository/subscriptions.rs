@@ -171,7 +171,7 @@ pub(super) fn members_of(
     partition: PartitionId,
 ) -> rusqlite::Result<Vec<Member>> {
     let mut find = connection.prepare_cached(
-        "SELECT id, generation, status, lanes, slot, passive FROM subscriptions \
+        "SELECT id, generation, status, lanes, slot, marks FROM subscriptions \
          INDEXED BY subscriptions_members WHERE resource = ?1 AND partition = ?2 AND told = 1",
     )?;
     let found = find.query_map(params![resource, partition.get()], member)?;
@@ -265,7 +265,7 @@ fn insert(tx: &mut Tx<'_>, given: &Subscription, most: u32) -> Worked<Subscripti
     let n = tx.subscriber_of(given.id, resource)?.n;
     let mut insert = tx.sql(
         "INSERT INTO subscriptions (n, id, resource, partition, created, generation, status, told, \
-         lanes, slot, moving_from, least_epoch, reason, updated, resumed, spec, passive, slot_hash, needs, \
+         lanes, slot, moving_from, least_epoch, reason, updated, resumed, spec, marks, slot_hash, needs, \
          left_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
@@ -313,7 +313,7 @@ fn replace(tx: &mut Tx<'_>, generation: Generation, given: &Subscription) -> Wor
     let mut update = tx.sql(
         "UPDATE subscriptions SET generation = ?2, status = ?3, told = ?4, lanes = ?5, slot = ?6, \
          moving_from = ?7, least_epoch = ?8, reason = ?9, updated = ?10, resumed = ?11, spec = ?12, \
-         passive = ?13, needs = ?14, left_at = ?15 WHERE id = ?1 RETURNING n",
+         marks = ?13, needs = ?14, left_at = ?15 WHERE id = ?1 RETURNING n",
     )?;
     let values = params![
         next.id.as_bytes(),

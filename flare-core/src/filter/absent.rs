@@ -5,7 +5,7 @@ use crate::model::{Document, Filter, Invalid, Resource};
 
 /// Filters, none of which can be asked.
 #[derive(Debug, Default)]
-pub(crate) struct AbsentFilters;
+pub(crate) struct AbsentFilters {}
 
 impl AbsentFilters {
     /// Refuses any filter.

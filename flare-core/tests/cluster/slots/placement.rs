@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flare_core::model::{LaneId, Placement};
-use flare_core::pipeline::Settings;
+use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::{Clock, DeliveryOutcome, Queue, QueueName, Reply, RetryAfter};
 use futures::TryStreamExt;
 
@@ -137,8 +137,10 @@ async fn a_lanes_queue_that_vanishes_comes_back_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_status_tells_when_the_queue_was_made_again() {
-    for settings in [settings(), isolated()] {
+    for mut settings in [settings(), isolated()] {
         let shared = settings.placement == Placement::Shared;
+        // Lanes of the same process are told without a queue, so nobody would miss it.
+        settings.shortcuts = Shortcuts::new(false);
         let node = Node::start(settings).await;
         node.grant(0..SLOTS).await;
         node.put(1, 1).await;
