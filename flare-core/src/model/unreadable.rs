@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(
             newer.to_string(),
             "subscription 01010101-0101-0101-0101-010101010101: \
-             a worker must know format 4, this version knows 3"
+             a worker must know format 5, this version knows 4"
         );
         let shown = "7".to_owned();
         let name = RecordName::Unnamed { kind: RecordKind::Row, shown };

@@ -57,6 +57,8 @@ impl<'a> ClaimedJob<'a> {
     pub(super) async fn take(context: &'a Context, epoch: Epoch, id: JobId) -> Result<Self, Ended> {
         let now = context.now();
         let claimed = context.repository.claim_job(epoch, id, now, now + CLAIM).await?;
+        // A store that never waits would let nobody else run in between.
+        tokio::task::yield_now().await;
         claimed.map(|job| Self { context, epoch, job }).ok_or(Ended::Taken)
     }
 

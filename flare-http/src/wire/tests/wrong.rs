@@ -141,7 +141,7 @@ fn too_many_or_too_large_headers() {
     let values = format!(r#""url":"http://h","headers":{{"A":[{values}]}}"#);
     refused("65 values", at(&values), "endpoint.headers", "at most 64 values");
     let large = format!(r#""url":"http://h","headers":{{"A":["{}"]}}"#, "x".repeat(8_192));
-    refused("large", at(&large), "endpoint.headers", "at most 4096 bytes");
+    refused("large", at(&large), "endpoint.headers", "at most 8192 bytes");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn wrong_rest() {
         refused(json, with(json), field, reason);
     }
     let long = format!(r#""filter":"{}""#, "a".repeat(4_097));
-    refused("long filter", with(&long), "filter", "at most 8192 bytes");
+    refused("long filter", with(&long), "filter", "at most 4096 bytes");
     let large = format!(r#""data":{{"a":"{}"}}"#, "a".repeat(65_536));
     refused("large data", with(&large), "data", "at most 65536 bytes");
     let many: Vec<_> = (0..257).map(|i| format!(r#""a{i}":1"#)).collect();
