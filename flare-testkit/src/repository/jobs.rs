@@ -150,10 +150,11 @@ pub async fn rj6_a_job_is_claimed_as_it_is_stored(repo: Repo) {
     let at = |step: u64| LONG_AGO + Duration::from_millis(step);
     let mut expected = Job::new(make.id(), JobKind::Resync, "x", LONG_AGO);
     let id = expected.id;
+    expected.cursor = Some("far".to_owned());
     assert!(repo.insert_job(expected.clone()).await.unwrap());
-    // Somebody went on with it since it was read.
-    repo.advance_job(middle, id, Some("far".to_owned()), at(10)).await.unwrap();
-    (expected.cursor, expected.due, expected.epoch) = (Some("far".to_owned()), at(10), middle);
+    (expected.due, expected.epoch) = (at(10), middle);
+    let claimed = repo.claim_job(middle, id, LONG_AGO, at(10)).await.unwrap();
+    assert_eq!(claimed.as_ref(), Some(&expected), "with its cursor");
     for (epoch, due_by) in [(low, at(10)), (high, at(9))] {
         assert_eq!(repo.claim_job(epoch, id, due_by, at(50)).await.unwrap(), None);
         assert_eq!(all_due(&repo).await, [expected.clone()], "nothing changed");

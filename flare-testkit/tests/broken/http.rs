@@ -200,8 +200,8 @@ impl HttpOverTcp {
         };
         tokio::time::timeout(time, reading).await.unwrap_or(Ok(()))?;
         let whole = match length {
-            Some(length) => length <= limit && buffer.len() >= length,
-            None => ended && buffer.len() <= limit,
+            Some(length) => length <= request.excerpt_limit && buffer.len() >= length,
+            None => ended && buffer.len() <= request.excerpt_limit,
         };
         buffer.truncate(limit.min(length.unwrap_or(limit)));
         let retry_after = head.value("retry-after").and_then(|text| self.retry_after(text));
