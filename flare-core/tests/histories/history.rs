@@ -483,7 +483,10 @@ impl History {
             assert!(silent, "history {seed}: P1: {subscription} has no row for {url} {newest}");
             return;
         };
-        if row.given_up >= Some(newest) {
+        // Of a tombstone that was raised in silence since, too.
+        let given_up = row.given_up.filter(|version| row.settled < Some(*version));
+        let of_gone = newest.is_gone() && given_up.is_some_and(Version::is_gone);
+        if row.given_up >= Some(newest) || of_gone {
             let kept = row.dead.is_some() || self.plan.retention;
             assert!(kept, "history {seed}: P8: given up without a dead letter");
             return;
