@@ -16,6 +16,9 @@ use flare_testkit::ManualClock;
 use crate::known::{Behaviour, Known, Told, Wanted};
 use crate::plan::Plan;
 
+/// How long lanes may take to end once they are to, whoever dies meanwhile.
+const LEAVES_WITHIN: Duration = Duration::from_secs(120);
+
 /// All clients of a history, as one sender sees them.
 #[derive(Clone)]
 pub(crate) struct Clients {
@@ -45,6 +48,8 @@ struct Inner {
     passive: BTreeMap<SubscriptionId, Versions>,
     /// Those that asked for some of it to be sent.
     demanding: BTreeSet<SubscriptionId>,
+    /// Until when those that became so may still be leaving their lanes: what waits then is in doubt.
+    leaving: BTreeMap<SubscriptionId, Timestamp>,
     /// What filters a client may have had; without any it wants everything.
     filters: BTreeMap<SubscriptionId, Vec<Wanted>>,
     /// The filter that counts for whatever is newer than this, where that is known.
@@ -89,6 +94,7 @@ impl Clients {
             retellings: BTreeMap::new(),
             passive: BTreeMap::new(),
             demanding: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             filters: BTreeMap::new(),
             certain: BTreeMap::new(),
             interval: None,
@@ -217,6 +223,12 @@ impl Clients {
         }
     }
 
+    /// A client is to become one that asks for what waits: its lanes end some time after that.
+    pub(crate) fn leaves_its_lanes(&self, subscription: SubscriptionId) {
+        let until = self.clock.now() + LEAVES_WITHIN;
+        self.lock().leaving.insert(subscription, until);
+    }
+
     /// A client asks for some of what waits to be sent: which of it does not show.
     pub(crate) fn demands(&self, subscription: SubscriptionId) {
         let mut inner = self.lock();
@@ -243,6 +255,10 @@ impl Clients {
     pub(crate) fn handed(&self, told: &Told, outcome: PullOutcome, lapses: Timestamp) {
         let now = self.clock.now();
         let mut inner = self.lock();
+        let inner = &mut *inner;
+        if inner.leaving.get(&told.subscription).is_some_and(|until| *until > now) {
+            inner.known.entry(told.key()).or_default().doubt = true;
+        }
         inner.is_told(told, now, None, Vec::new());
         let known = inner.known.entry(told.key()).or_default();
         known.in_hand = Some(lapses);

@@ -66,9 +66,10 @@ impl History {
         let spec = self.plan.subscription(number, replacement, lanes);
         let (spec, wish) = self.wished(spec, number, replacement);
         self.clients.may_want(id, wish.wanted);
-        if !wish.passive {
-            // From the moment it is asked for it may happen.
-            self.clients.may_be_sent(id);
+        // From the moment it is asked for it may happen.
+        match wish.passive {
+            true => self.clients.leaves_its_lanes(id),
+            false => self.clients.may_be_sent(id),
         }
         let flare = self.flare.clone();
         let replaced = self.in_time(flare.replace_subscription(id, spec)).await;
