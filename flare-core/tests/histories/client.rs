@@ -274,14 +274,14 @@ impl Clients {
         self.lock().known.entry(told.key()).or_default().in_hand = None;
     }
 
-    /// What became of that; nobody knows, if it failed.
+    /// What became of that, as it was asked for at `now`; nobody knows, if it failed.
     pub(crate) fn settled_by(
         &self,
         told: &Told,
         outcome: PullOutcome,
         settled: Option<PullSettlement>,
+        now: Timestamp,
     ) {
-        let now = self.clock.now();
         let mut inner = self.lock();
         let crashes = inner.crashes;
         let known = inner.known.entry(told.key()).or_default();

@@ -312,7 +312,7 @@ impl History {
         let (spec, wish) = self.wished(spec, number, 0);
         let flare = self.flare.clone();
         let created = self.in_time(flare.create_subscription(resource.id, spec)).await;
-        self.note(format_args!("subscribe: {:?}", created.as_ref().map(|it| it.id)));
+        self.note(format_args!("subscribe, {wish:?}: {:?}", created.as_ref().map(|it| it.id)));
         if let Ok(subscription) = created {
             let before = self.documents().await;
             let known = Known { before, number, replacements: 0, resource: resource.id };

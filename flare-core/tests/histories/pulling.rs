@@ -72,6 +72,7 @@ impl History {
         for it in mine {
             // From the moment it is asked for it may happen.
             self.clients.settling(&it.told);
+            let asked = self.clock.now();
             let flare = self.flare.clone();
             let settled = self.in_time(flare.settle(id, [(it.receipt, it.outcome)])).await;
             let settled = settled.map(|settled| settled[0]);
@@ -80,7 +81,7 @@ impl History {
             let late = it.lapses + LATE <= self.clock.now();
             let expired = !matches!(settled, Ok(PullSettlement::Done));
             assert!(expired || !late, "history {seed}: settled after its claim had lapsed");
-            self.clients.settled_by(&it.told, it.outcome, settled.ok());
+            self.clients.settled_by(&it.told, it.outcome, settled.ok(), asked);
         }
     }
 }

@@ -32,10 +32,12 @@ pub(crate) struct Wish {
     pub(crate) passive: bool,
     /// Which documents it wants.
     pub(crate) wanted: Wanted,
+    /// It takes many in one request, and waits for them.
+    many: Option<bool>,
 }
 
 impl Wish {
-    const PLAIN: Self = Self { passive: false, wanted: Wanted::All };
+    const PLAIN: Self = Self { passive: false, wanted: Wanted::All, many: None };
 }
 
 /// Where client `number` takes many documents in one request.
@@ -85,8 +87,12 @@ impl History {
                 wish.passive = true;
                 spec = spec.mode(Mode::Passive);
             }
-            3 => spec = spec.batch(BatchOptions::of(3)).url(all_at(number, replacement)),
+            3 => {
+                wish.many = Some(false);
+                spec = spec.batch(BatchOptions::of(3)).url(all_at(number, replacement));
+            }
             4 => {
+                wish.many = Some(true);
                 let batch = BatchOptions::of(4).wait(Duration::from_secs(2));
                 spec = spec.batch(batch).url(all_at(number, replacement));
             }

@@ -128,9 +128,12 @@ impl<H> Machine<H> {
         self.shelved = false;
         self.load_failures = 0;
         match load.reread {
-            Some(Some(subscription)) => self.adopt(subscription),
+            // The same settings put nothing back, or what is read in turns would be put back in turns.
+            Some(Some(subscription)) if subscription.generation > self.subscription.generation => {
+                self.adopt(subscription);
+            }
             Some(None) => self.end(),
-            None => {}
+            Some(Some(_)) | None => {}
         }
         if self.ending {
             // Paused, suspended or deleted meanwhile: what is loaded is not sent.
