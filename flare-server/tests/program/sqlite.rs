@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{Client, Folder, PATIENCE, Server, flare, run};
 
@@ -19,14 +19,19 @@ fn command(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     run(flare(arguments).current_dir(folder))
 }
 
-/// Waits until a client was told so many times.
-fn hears(client: &Client, times: usize) -> bool {
+/// Looks until something holds, for as long as a test has patience.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let pause = Duration::from_millis(10);
     let looks = PATIENCE.as_millis() / pause.as_millis();
     (0..looks).any(|_| {
         std::thread::sleep(pause);
-        client.told().len() >= times
+        holds()
     })
+}
+
+/// Waits until a client was told so many times.
+fn hears(client: &Client, times: usize) -> bool {
+    eventually(|| client.told().len() >= times)
 }
 
 #[test]
@@ -134,15 +139,12 @@ fn config_and_status_know_it() {
     assert!(out.contains("[repository.sqlite]\npath = \"flare.db\""), "{out}");
     let server = Server::start_in(folder.path(), &[]);
     // It takes its slots while it answers already.
-    let give_up_at = Instant::now() + Duration::from_secs(10);
-    loop {
+    let green = eventually(|| {
         let (code, out, err) = command(folder.path(), &["status", "--url", &server.url()]);
         assert_eq!(code, 0, "{err}");
-        if out.contains("green") {
-            break;
-        }
-        assert!(Instant::now() < give_up_at, "{out}");
-    }
+        out.contains("green")
+    });
+    assert!(green, "{}", server.log());
 }
 
 #[test]
