@@ -29,7 +29,8 @@ type Result<T> = std::result::Result<T, Error>;
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches e2e [--store NAME] [--subscriptions N] [--documents N] [--changes N] [--putters N]
-                         [--hang N] [--fail N] [--signing] [--batch N] [--rate N] [--rest] [--pairs N] [--json]
+                         [--hang N] [--fail N] [--filter] [--signing] [--batch N] [--rate N] [--rest]
+                         [--pairs N] [--json]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
@@ -53,6 +54,8 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --putters N         puts under way at a time (4, or 32 where each waits for a disk)
            --hang N            clients that never answer; the others alone are counted (0)
            --fail N            clients that answer 500 at once; not counted either (0)
+           --filter            give each client a filter that wants every document, and beside each put 99 clients
+                               whose filters, each another, want none
            --signing           sign every request
            --rate N            allow each client N requests a second (any number)
            --batch N           beside it, clients that take N notifications in a request

@@ -50,6 +50,9 @@ pub(super) struct Options {
     pub(super) hang: usize,
     /// Subscriptions that answer 500.
     pub(super) fail: usize,
+    /// Whether each subscription wants the documents by a filter, and beside each there are others whose
+    /// filters, each another, want none of them.
+    pub(super) filter: bool,
     /// Whether requests are signed.
     pub(super) signing: bool,
     /// Requests a second that each subscription allows, if it says.
@@ -78,6 +81,7 @@ impl Options {
                 "--documents" => options.documents = number(arg, args.next(), 1)?,
                 "--hang" => options.hang = number(arg, args.next(), 0)?,
                 "--fail" => options.fail = number(arg, args.next(), 0)?,
+                "--filter" => options.filter = true,
                 "--signing" => options.signing = true,
                 "--rest" => options.rest = true,
                 "--batch" => options.batch = Some(number(arg, args.next(), 2)?),
@@ -93,6 +97,9 @@ impl Options {
         }
         if options.batch.is_some_and(|most| most > MAX_BATCH) {
             return Err(format!("--batch must be at most {MAX_BATCH}").into());
+        }
+        if options.filter && (options.is_disturbed() || options.batch.is_some()) {
+            return Err("--filter does not go with --hang, --fail or --batch".into());
         }
         if options.pairs == 0 {
             options.pairs = if options.is_disturbed() { PAIRS_DISTURBED } else { PAIRS };
@@ -121,8 +128,10 @@ impl Options {
                 format!("--documents must be as many as change, or at least {LEAST_WHEN_LARGE}");
             return Err(least.into());
         }
-        if self.is_large() && self.is_disturbed() {
-            return Err("--documents beyond what changes does not go with --hang or --fail".into());
+        if self.is_large() && (self.is_disturbed() || self.filter) {
+            let alone =
+                "--documents beyond what changes goes with none of --hang, --fail, --filter";
+            return Err(alone.into());
         }
         Ok(())
     }
@@ -132,11 +141,13 @@ impl Options {
         self.documents > self.changes
     }
 
-    /// The same without what is to be compared: clients that are not well, or very many documents.
+    /// The same without what is to be compared: clients that are not well or not concerned, or very many
+    /// documents.
     pub(super) fn plain(&self) -> Option<Self> {
         match (self.is_disturbed(), self.is_large()) {
             (true, _) => Some(self.undisturbed()),
             (_, true) => Some(self.small()),
+            _ if self.filter => Some(Self { filter: false, ..self.clone() }),
             _ => None,
         }
     }
@@ -195,6 +206,7 @@ impl Default for Options {
             putters: 0,
             hang: 0,
             fail: 0,
+            filter: false,
             signing: false,
             rate: None,
             batch: None,
@@ -229,6 +241,9 @@ mod tests {
             &["--store", "paper"],
             &["--documents", "10", "--changes", "11"],
             &["--documents", "1000000", "--hang", "1"],
+            &["--documents", "1000000", "--filter"],
+            &["--filter", "--hang", "1"],
+            &["--filter", "--batch", "10"],
             &["--documents", "9_999"],
         ] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");
@@ -246,6 +261,14 @@ mod tests {
         let large = read(&["--documents", "1_000_000"]);
         assert_eq!((large.deliveries(), large.is_large()), (20_000, true));
         assert!(!large.small().is_large());
+    }
+
+    #[test]
+    fn filters_are_compared_with_those_who_are_told() {
+        let read = Options::parse(&["--filter"]).unwrap();
+        assert_eq!((read.filter, read.deliveries()), (true, 20_000));
+        let plain = read.plain().unwrap();
+        assert_eq!((plain.filter, plain.subscriptions, plain.plain()), (false, 10, None));
     }
 
     #[test]

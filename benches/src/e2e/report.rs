@@ -19,6 +19,8 @@ const MOST_WHEN_LARGE: f64 = 1.5;
 const MOST_STATUS: f64 = 20.0;
 const MOST_RESTART: f64 = 2.0;
 
+/// The most that a put may cost with subscriptions that it does not concern, by what it costs without them.
+const MOST_FILTERED: f64 = 2.0;
 /// How many times as many deliveries a second many in a request are claimed to be.
 const BATCH_RATIO: f64 = 3.0;
 
@@ -30,8 +32,8 @@ pub(super) struct Report {
     connections: usize,
     pub(super) flare: Vec<Round>,
     pub(super) raw: Vec<Round>,
-    /// Flare without the clients that hang or fail, or without the documents that do not change, if there are
-    /// any.
+    /// Flare without the clients that hang, fail or are not concerned, or without the documents that do not
+    /// change, if there are any.
     pub(super) plain: Vec<Round>,
     /// Flare with many notifications in a request, if that is measured.
     pub(super) batched: Vec<Round>,
@@ -71,6 +73,13 @@ impl Report {
         some.then(|| 1.0 - ratio(&self.flare, &self.plain, |round| round.per_second))
     }
 
+    /// What a put and its deliveries cost with filters and clients that are not concerned, by what they cost
+    /// without.
+    fn filter_cost(&self) -> Option<f64> {
+        let some = self.options.filter && !self.plain.is_empty();
+        some.then(|| ratio(&self.flare, &self.plain, |round| round.cpu))
+    }
+
     /// What a put costs among all documents by what it costs among those alone that change.
     fn put_when_large(&self) -> Option<f64> {
         let some = self.options.is_large() && !self.plain.is_empty();
@@ -103,8 +112,9 @@ impl Report {
             // What is claimed of the server is compared with the server: see `mongo`.
             StoreKind::Mongodb => true,
         };
-        // Beside a side that is told of many at once, that is what is claimed.
+        // Beside a side that is told of many at once, or has no filters, that is what is claimed.
         let fast = self.batch_ratio().map_or(fast, |ratio| ratio >= BATCH_RATIO);
+        let fast = self.filter_cost().map_or(fast, |cost| cost <= MOST_FILTERED);
         fast && self.lost() == 0 && self.hang_loss().is_none_or(|loss| loss < 0.05)
     }
 
@@ -166,6 +176,8 @@ impl Report {
             "hang": self.options.hang,
             "fail": self.options.fail,
             "hang_loss": self.hang_loss(),
+            "filter": self.options.filter,
+            "filter_cost": self.filter_cost(),
             "signing": self.options.signing,
             "rest": self.options.rest,
             "rate": self.options.rate,
@@ -181,6 +193,7 @@ impl Report {
             "raw": side(&self.raw),
             "batched": (!self.batched.is_empty()).then(|| side(&self.batched)),
             "undisturbed": self.options.is_disturbed().then(|| side(&self.plain)),
+            "unfiltered": self.options.filter.then(|| side(&self.plain)),
             "small": self.options.is_large().then(|| side(&self.plain)),
             "put_when_large": self.put_when_large(),
             "large": self.large.map(Large::to_json),
@@ -268,6 +281,9 @@ impl fmt::Display for Report {
         if self.options.is_large() {
             self.line(f, "Flare, few documents", &self.plain)?;
         }
+        if self.options.filter {
+            self.line(f, "Flare, no filters", &self.plain)?;
+        }
         if let Some(most) = self.options.batch {
             self.line(f, &format!("Flare, {most} in a request"), &self.batched)?;
         }
@@ -280,6 +296,12 @@ impl fmt::Display for Report {
         )?;
         if let Some(ratio) = self.batch_ratio() {
             write!(f, "\nmany in a request by one in each: {ratio:.2} of the deliveries/s")?;
+        }
+        if let Some(cost) = self.filter_cost() {
+            write!(
+                f,
+                "\nwith filters, of which 1 % want it, a put costs {cost:.2} of the CPU without"
+            )?;
         }
         if let Some(loss) = self.hang_loss() {
             write!(
@@ -419,6 +441,17 @@ mod tests {
         assert_eq!(report.to_json()["fail"], 1);
         report.flare[0].per_second = 94.0;
         assert!(!report.holds());
+    }
+
+    #[test]
+    fn filters_may_cost_as_much_as_what_they_let_through() {
+        let mut report = report(&["--filter"], round(40.0, 2.0), round(100.0, 1.0));
+        report.plain = vec![round(90.0, 1.0)];
+        assert!(report.holds());
+        assert!(report.to_string().contains("a put costs 2.00 of the CPU"), "{report}");
+        report.flare[0].cpu = 2.1;
+        assert!(!report.holds());
+        assert_eq!(report.to_json()["filter_cost"], 2.1);
     }
 
     #[test]

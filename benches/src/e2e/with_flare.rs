@@ -33,6 +33,11 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// What requests are signed with, if they are.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
+/// A filter that wants every document.
+const WANTED: &str = "document.owner.name == 'Ada' && document.active";
+/// Beside each subscription with it, so many whose filters want none.
+const UNCONCERNED: usize = 99;
+
 /// How both sides make requests.
 pub(crate) fn http() -> Result<HttpConfig> {
     Ok(HttpConfig::new().guard(Guard::default().allow("127.0.0.0/8")?))
@@ -236,6 +241,9 @@ async fn subscribe(
                 SubscriptionSpec::post(receiver.batch_url(number)).batch(batch)
             }
         };
+        if options.filter {
+            spec = spec.filter(WANTED);
+        }
         if options.signing {
             spec = spec.signing([SECRET]);
         }
@@ -243,6 +251,13 @@ async fn subscribe(
             spec = spec.rate(rate, Duration::from_secs(1));
         }
         subscriptions.push(flare.create_subscription(resource, spec).await?.id);
+    }
+    let unconcerned = if options.filter { options.subscriptions * UNCONCERNED } else { 0 };
+    for number in 0..unconcerned {
+        let filter = format!("document.owner.name == 'Eve {number}' && document.active");
+        // Nothing is ever sent there.
+        let spec = SubscriptionSpec::post(receiver.url("{revision}", usize::MAX, "{item}"));
+        flare.create_subscription(resource, spec.filter(filter)).await?;
     }
     Ok(subscriptions)
 }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::support::Scratch;
 use crate::support::world::{body, items, put, url};
@@ -18,6 +19,7 @@ use flare_backend_memory::MemoryBackend;
 use flare_backend_mongo::{MongoConfig, MongoRepository};
 use flare_core::Flare;
 use flare_core::model::DocumentChange;
+use flare_core::pipeline::Settings;
 use flare_core::port::SystemClock;
 use flare_testkit::{RecordingDelivery, Service, Trials};
 
@@ -76,8 +78,11 @@ async fn race(uri: String, how: &'static str) {
 async fn flare(config: MongoConfig) -> Flare {
     let repository = Arc::new(MongoRepository::connect(config).await.unwrap());
     let delivery = Arc::new(RecordingDelivery::new(Arc::new(SystemClock::new())));
+    let mut settings = Settings::default();
+    // What is tried is who comes first, not how busy the machine is.
+    settings.ingest_wait = Duration::from_secs(60);
     let builder = Flare::builder(MemoryBackend::new()).repository(repository).exclusive();
-    builder.delivery(delivery).build().unwrap().0
+    builder.settings(settings).delivery(delivery).build().unwrap().0
 }
 
 #[tokio::main]

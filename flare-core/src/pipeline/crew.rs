@@ -125,7 +125,7 @@ impl StageWorker {
     /// for it to have something to do. So an idle queue costs one request in as long as a request may
     /// wait.
     async fn run(mut self) {
-        let (source, floor, mut failures) = (self.source.clone(), Arc::clone(&self.floor), 0);
+        let (source, floor) = (self.source.clone(), Arc::clone(&self.floor));
         while !self.stop.is_requested() {
             let listening = async {
                 let ear = floor.ear.lock().await;
@@ -137,23 +137,30 @@ impl StageWorker {
                 () = self.stop.requested() => return,
                 ear = listening => ear,
             };
+            let Some(messages) = self.listen().await else { return };
+            if !messages.is_empty() {
+                self.pulse.works();
+                self.handle(messages, ear).await;
+            }
+            self.pulse.rests();
+        }
+    }
+
+    /// Waits for messages, for as long as a request may wait; `None` if it is to stop. A queue that fails
+    /// is asked again by the same worker until it answers: that one alone knows how long it has failed.
+    async fn listen(&mut self) -> Option<Vec<Incoming>> {
+        let (source, mut failures) = (self.source.clone(), 0);
+        while !self.stop.is_requested() {
             let asked = source.context().clock.monotonic();
             let received = tokio::select! {
                 biased;
-                () = self.stop.requested() => return,
+                () = self.stop.requested() => return None,
                 received = source.receive(WAIT) => received,
                 // It would wait at the one that vanished for as long as it meant to.
                 () = source.is_made_again() => continue,
             };
             match received {
-                Ok(messages) => {
-                    failures = 0;
-                    if !messages.is_empty() {
-                        self.pulse.works();
-                        self.handle(messages, ear).await;
-                    }
-                    self.pulse.rests();
-                }
+                Ok(messages) => return Some(messages),
                 Err(error) => {
                     failures += 1;
                     // There may be any amount of work that it cannot see.
@@ -162,6 +169,7 @@ impl StageWorker {
                 }
             }
         }
+        None
     }
 
     /// Works on messages. Others listen meanwhile if there may be more, or this takes long; else what

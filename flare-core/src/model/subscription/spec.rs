@@ -54,6 +54,11 @@ impl SubscriptionSpec {
         Self::builder().url(url)
     }
 
+    /// Begins a subscription whose client pulls what waits, so that it needs no URL.
+    pub fn passive() -> SubscriptionBuilder {
+        Self::builder().mode(Mode::Passive)
+    }
+
     /// Begins a subscription without a URL, which then comes from
     /// [`url`](SubscriptionBuilder::url) or from each action's own.
     pub fn builder() -> SubscriptionBuilder {

@@ -97,6 +97,21 @@ async fn a_queue_that_a_hundred_miss_is_made_once() {
     assert_eq!(world.delivery.total(), 101);
 }
 
+/// Whoever found out goes on listening until the queue answers: then it is at work no more.
+#[tokio::test]
+async fn a_queue_that_failed_once_while_there_was_nothing_to_do_makes_nobody_ill() {
+    let (world, ..) = running(in_memory(settings())).await;
+    for queue in [QueueName::Partition, QueueName::Spread] {
+        world.queue().delete(&queue).await.unwrap();
+        for _ in 0..150 {
+            world.pass(SECOND).await;
+            let node = world.flare.node();
+            let ill: Vec<_> = node.stuck(SECOND * 30).collect();
+            assert!(ill.is_empty(), "{queue:?}: {ill:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn tasks_that_were_lost_with_their_queue_are_found_at_once() {
     let mut settings = settings();
