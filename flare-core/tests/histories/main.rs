@@ -1,15 +1,13 @@
 //! Seeded histories: whole Flares on one thread, a manual clock and stores that fail, lose, double
 //! and forget, dropped and started again at any moment, while somebody pauses, replaces and deletes
-//! subscriptions. Each history ends by comparing documents, rows and what the clients saw with what
+//! subscriptions, and clients ask: for backfill, resync, what waits, calm, filters and many documents in one
+//! request. Each history ends by comparing documents, rows and what the clients saw with what
 //! was promised (P1–P8).
 //!
 //! A failing history prints its seed. Replay it with
 //! `FLARE_HISTORY_SEED=<seed> cargo test -p flare-core --test histories -- --nocapture`;
 //! run more of them with `FLARE_HISTORIES=<count>`, the same ones again with
 //! `FLARE_HISTORIES_FROM=<first>`, which every run prints.
-//!
-//! With `FLARE_HISTORY_WISHES=1` clients also ask: for backfill, resync, what waits, calm, filters and many
-//! in one request. Not in an ordinary run yet: some of these histories do not hold, and why is not known.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 

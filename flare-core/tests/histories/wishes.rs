@@ -57,9 +57,8 @@ struct Promised {
 }
 
 impl Wishes {
-    /// Those of a history, where they are asked for by `FLARE_HISTORY_WISHES`; half of them have none.
+    /// Those of a history; half of them have none.
     pub(crate) fn of(seed: u64) -> Option<Self> {
-        std::env::var_os("FLARE_HISTORY_WISHES")?;
         let mut random = fastrand::Rng::with_seed(seed ^ 5);
         if random.bool() {
             return None;
