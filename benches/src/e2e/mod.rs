@@ -49,8 +49,8 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
 
 async fn measure(options: &Options) -> Result<Report> {
     let mut receiver = Receiver::start(options.fail).await?;
-    let raw = Raw::new(options, &receiver).await?;
     let single = options.single();
+    let raw = Raw::new(&single, &receiver).await?;
     let mut flare = Running::new(&single, &receiver, None).await?;
     // With many notifications in a request, the same as with one in each.
     let mut batched = match options.batch {

@@ -256,7 +256,8 @@ async fn subscribe(
     for number in 0..unconcerned {
         let filter = format!("document.owner.name == 'Eve {number}' && document.active");
         // Nothing is ever sent there.
-        let spec = SubscriptionSpec::post(receiver.url("{revision}", usize::MAX, "{item}"));
+        let url = receiver.url("{revision}", options.subscriptions + number, "{item}");
+        let spec = SubscriptionSpec::post(url);
         flare.create_subscription(resource, spec.filter(filter)).await?;
     }
     Ok(subscriptions)
