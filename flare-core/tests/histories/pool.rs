@@ -49,7 +49,8 @@ pub(crate) fn live_these(seeds: &[u64], test: &str, live: impl Fn(u64, bool) + S
     assert!(
         failed.is_empty(),
         "histories {failed:?} broke a promise; replay one with \
-         FLARE_HISTORY_SEED={} cargo test -p flare-core --test {test} -- --nocapture",
-        failed[0]
+         FLARE_HISTORY_SEED={} cargo test -p {} --test {test} -- --nocapture",
+        failed[0],
+        env!("CARGO_PKG_NAME"),
     );
 }
