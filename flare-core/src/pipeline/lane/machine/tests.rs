@@ -496,6 +496,7 @@ impl World {
             behind: false,
             reread: None,
         };
+        let mut no_room = false;
         for row in pending.into_iter().take(wanted) {
             if row.due > at(self.now) {
                 loaded.next_due.get_or_insert(row.due);
@@ -506,8 +507,12 @@ impl World {
                 let document = self.documents[&self.number(&row.key.url)].clone();
                 let verdict = FilterVerdict::Wants;
                 loaded.due.push((row.clone(), document, verdict, Counted::new(&self.held)));
+            } else {
+                no_room = true;
             }
         }
+        // What was busy when it was asked for may be stored by now: then more are due than were wanted.
+        loaded.more |= no_room;
         self.happens(LaneEvent::Loaded(loaded));
     }
 
