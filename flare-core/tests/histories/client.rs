@@ -38,6 +38,9 @@ struct Inner {
     rough: bool,
     /// Rows are forgotten some time after their document is gone, whatever the client holds.
     forgetful: bool,
+    /// Subscriptions that somebody wanted deleted: their rows are forgotten, and a spread that comes late
+    /// may make one anew before their lanes have heard of it.
+    deleted: BTreeSet<SubscriptionId>,
     /// What must not be sent any more: changes accepted after a pause or deletion returned.
     held: BTreeMap<SubscriptionId, Versions>,
     /// The replacement that has to be used for changes accepted after it returned.
@@ -89,6 +92,7 @@ impl Clients {
             late: plan.is_slow(),
             rough: plan.is_rough(),
             forgetful: plan.retention,
+            deleted: BTreeSet::new(),
             held: BTreeMap::new(),
             replaced: BTreeMap::new(),
             retellings: BTreeMap::new(),
@@ -154,6 +158,11 @@ impl Clients {
         let mut inner = self.lock();
         inner.crashes += 1;
         inner.known.values_mut().for_each(|known| known.doubt = true);
+    }
+
+    /// From now on a subscription may be gone.
+    pub(crate) fn may_be_deleted(&self, subscription: SubscriptionId) {
+        self.lock().deleted.insert(subscription);
     }
 
     /// A pause or deletion has returned: nothing newer than this is sent until it is released.
@@ -411,7 +420,9 @@ impl Inner {
     ) {
         let (version, action, key) = (told.version, told.action, told.key());
         let (loses_lanes, crashes) = (self.loses_lanes, self.crashes);
-        let (late, forgetful, rough) = (self.late, self.forgetful, self.rough);
+        let deleted = self.deleted.contains(&told.subscription);
+        let (late, rough) = (self.late, self.rough);
+        let forgetful = self.forgetful || deleted;
         let newer_than = |versions: &Versions| versions.get(&key.1) < Some(&version);
         if self.held.get(&told.subscription).is_some_and(newer_than) {
             broken.push("accepted after a pause or deletion returned, and sent");
@@ -439,7 +450,7 @@ impl Inner {
         }
         known.newest_sent = Some(version);
 
-        let excused = |then: u64| loses_lanes || then < crashes || rough && known.moved;
+        let excused = |then: u64| loses_lanes || then < crashes || rough && known.moved || deleted;
         // What is told anew forgets an answer that came in between.
         let anew = known.retold < retellings;
         if let (Some((at, then)), Some(interval)) = (known.settled_at, self.interval)

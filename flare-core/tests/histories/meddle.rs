@@ -110,6 +110,7 @@ impl History {
     }
 
     async fn delete_subscription(&mut self, id: SubscriptionId) {
+        self.clients.may_be_deleted(id);
         let flare = self.flare.clone();
         let deleted = self.in_time(flare.delete_subscription(id)).await;
         self.note(format_args!("delete {id}: {deleted:?}"));

@@ -78,6 +78,7 @@ impl History {
         let Some(shifts) = &mut self.shifts else { return };
         shifts.dropped.push(resource.id);
         let calm = shifts.calm.clone();
+        self.clients.may_be_deleted(subscription);
         match self.in_time(calm.delete_subscription(subscription)).await {
             Ok(()) => {}
             // Somebody meddled with it.
