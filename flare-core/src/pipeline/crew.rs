@@ -166,6 +166,9 @@ impl StageWorker {
                     // There may be any amount of work that it cannot see.
                     self.pulse.works();
                     source.recover(&error, asked, failures, &mut self.stop).await;
+                    // One that is there again is asked at once, and may have vanished once more: others run
+                    // meanwhile.
+                    tokio::task::yield_now().await;
                 }
             }
         }
