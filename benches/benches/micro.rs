@@ -3,10 +3,13 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
+    clippy::print_stdout,
     missing_docs,
     reason = "what is measured is real time, and a bench that cannot be set up has to stop"
 )]
 
+#[path = "micro/filters.rs"]
+mod filters;
 #[path = "micro/pure.rs"]
 mod pure;
 #[path = "micro/stored.rs"]
@@ -21,6 +24,7 @@ criterion_group!(
     pure::reading,
     pure::deciding,
     pure::tasks,
+    filters::filters,
     stored::puts,
     stored::batches,
     stored::rows,

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use flare_benches::measure::{median, time};
-use flare_core::cluster::{Worker, assign};
+use flare_core::internals::{Worker, assign};
 use flare_core::model::NodeId;
 
 use crate::Result;

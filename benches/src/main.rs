@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
 
+mod backfill;
 mod cluster;
 mod e2e;
 mod ground;
@@ -11,6 +12,7 @@ mod idle;
 mod mongo;
 mod number;
 mod soak;
+mod sources;
 mod sqs;
 
 use std::process::ExitCode;
@@ -29,13 +31,15 @@ type Result<T> = std::result::Result<T, Error>;
 const USAGE: &str = "\
 usage: flare-benches ground [--documents N] [--rounds N] [--json]
        flare-benches e2e [--store NAME] [--subscriptions N] [--documents N] [--changes N] [--putters N]
-                         [--hang N] [--fail N] [--filter] [--signing] [--batch N] [--rate N] [--rest]
-                         [--pairs N] [--json]
+                         [--hang N] [--fail N] [--filter] [--filter-values] [--signing] [--batch N] [--rate N]
+                         [--rest] [--pairs N] [--json]
+       flare-benches backfill [--documents N]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
        flare-benches cluster [--slots N] [--nodes N] [--rounds N]
        flare-benches sqs [--rounds N] [--seconds N] [--json]
+       flare-benches sources [--rounds N] [--json]
        flare-benches attack [--short] [NAME...]
 
   ground   check the claims about cost: ratios within this run, bytes per document and row, a status
@@ -45,8 +49,8 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
 
   e2e      put documents and deliver them over HTTP, next to the same requests without Flare; then how long a
            delivery takes at 20 % of that load, and what a document and a row take on disk
-           --store NAME        memory, sqlite (a file of its own) or mongodb (the server at
-                               FLARE_TEST_MONGODB_URI) (memory)
+           --store NAME        memory, sqlite (a file of its own), mongodb or postgresql (the server at
+                               FLARE_TEST_MONGODB_URI, FLARE_TEST_POSTGRESQL_URI) (memory)
            --subscriptions N   clients, each told of every document (10)
            --documents N       documents in the store (as many as change); with more than change everything
                                is done a second time without the others, in turns
@@ -56,12 +60,16 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --fail N            clients that answer 500 at once; not counted either (0)
            --filter            give each client a filter that wants every document, and beside each put 99 clients
                                whose filters, each another, want none
+           --filter-values     the same with filters that compare numbers and look in lists instead of texts
            --signing           sign every request
            --rate N            allow each client N requests a second (any number)
            --batch N           beside it, clients that take N notifications in a request
            --rest              put through the REST interface instead of the handle
            --pairs N           rounds of each side (11, or 31 with --hang or --fail)
            --json              print the figures as one JSON object on the last line
+
+  backfill give a new client all documents of a SQLite file: does memory stay bounded?
+           --documents N   how many (1000000)
 
   soak     have one document change constantly while a client is down, and large ones of which slow clients
            are told: does memory stay flat?
@@ -89,6 +97,11 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
            --seconds N   how long to look at idle lanes (60)
            --json        print the figures of the comparisons as one JSON object
 
+  sources  what Flare pulls a second from SQS and RabbitMQ and stores, as a share of what a bare client takes
+           from the same broker; they are at FLARE_TEST_SQS_ENDPOINT and FLARE_TEST_RABBITMQ_URI
+           --rounds N   rounds of each comparison (5)
+           --json       print the figures as one JSON object on the last line
+
   attack   make the runs that once broke Flare, or those named, and show what they come to now
            --short   as the tests make them
 
@@ -104,11 +117,13 @@ fn main() -> ExitCode {
         Some((&"e2e", rest)) => e2e::run(rest),
         // For `e2e` itself, whose clients are a process of their own.
         Some((&e2e::SINK, rest)) => e2e::serve(rest).map(|()| true),
+        Some((&"backfill", rest)) => backfill::run(rest),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"idle", rest)) => idle::run(rest),
         Some((&"mongo", rest)) => mongo::run(rest),
         Some((&"cluster", rest)) => cluster::run(rest),
         Some((&"sqs", rest)) => sqs::run(rest),
+        Some((&"sources", rest)) => sources::run(rest),
         Some((&"attack", rest)) => flare_benches::attack::attack(rest),
         // For `sqs` itself, which weighs lanes in processes of their own.
         Some((&sqs::LANES, rest)) => sqs::weigh(rest).map(|()| true),

@@ -12,7 +12,7 @@ use flare_benches::measure::resident_bytes;
 use flare_benches::world::body;
 use flare_core::Flare;
 use flare_core::model::{NewResource, SubscriptionId, SubscriptionSpec, Version};
-use flare_core::pipeline::{Event, EventKind, EventListener};
+use flare_core::{Event, EventKind, EventListener};
 
 use crate::Result;
 use crate::e2e::{Receiver, http, now_nanos, pause, within};

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use flare_core::model::SubscriptionId;
-use flare_core::pipeline::{PullOutcome, PullSettlement};
 use flare_core::{Flare, Pull, Result};
+use flare_core::{PullOutcome, PullSettlement};
 use serde_json::Value;
 
 /// How many notifications are taken at a time. As many as are done within the lease.
@@ -34,6 +34,8 @@ pub struct PullTurn {
     pub returned: usize,
     /// Those whose lease was over when they were settled. Somebody else has them, or will.
     pub expired: usize,
+    /// Those that the store failed at. They come again, unless they were settled all the same.
+    pub failed: usize,
 }
 
 impl PullClient {
@@ -63,6 +65,7 @@ impl PullClient {
         for ((_, outcome), settlement) in outcomes.into_iter().zip(settled) {
             match (settlement, outcome) {
                 (PullSettlement::Expired, _) => turn.expired += 1,
+                (PullSettlement::Failed, _) => turn.failed += 1,
                 (_, PullOutcome::Success) => turn.taken += 1,
                 (_, PullOutcome::Discard) => turn.refused += 1,
                 _ => turn.returned += 1,

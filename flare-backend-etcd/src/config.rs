@@ -1,17 +1,10 @@
-//! Takes where etcd is and who we are there; gives what the client needs, or the setting that is
-//! wrong.
+//! Where etcd is, who we are there and which keys are ours, or the setting of it that is wrong. Needs no client.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
-use flare_core::{Error, ErrorKind, Result};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use flare_core::model::Invalid;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
-
-use crate::BACKEND;
 
 /// What keys begin with, unless [`EtcdConfig::prefix`] says otherwise.
 const PREFIX: &str = "flare/";
@@ -21,9 +14,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The longest a call may take: no wait of ours ends later, and sums with it stay within bounds.
 const LONGEST_TIME: Duration = Duration::from_hours(24);
-
-/// How often a connection in use is tried; etcd closes those that try more than every 5 s.
-const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// Into how many parts the time of a call is cut at most, one for each member it may ask.
 const MOST_PARTS: usize = 3;
@@ -41,15 +31,39 @@ const MOST_PARTS: usize = 3;
 ///     .timeout(Duration::from_secs(1));
 /// ```
 #[derive(Clone)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case", deny_unknown_fields, default)
+)]
 #[must_use]
+#[non_exhaustive]
 pub struct EtcdConfig {
-    pub(crate) endpoints: Vec<String>,
-    pub(crate) prefix: String,
-    user: Option<(String, SecretString)>,
-    authority: Option<Vec<u8>>,
-    identity: Option<(Vec<u8>, SecretSlice<u8>)>,
-    domain: Option<String>,
-    pub(crate) timeout: Duration,
+    /// The members: `http://…` or `https://…` each.
+    pub endpoints: Vec<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// Who signs in; empty for nobody.
+    pub username: String,
+    /// With which password.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::secret"))]
+    pub password: SecretString,
+    /// A PEM file of those who sign the members' certificates; empty for whom the machine trusts.
+    pub ca_file: String,
+    /// A PEM file of our own certificate, if the members want one.
+    pub cert_file: String,
+    /// A PEM file of its private key.
+    pub key_file: String,
+    /// The name in the members' certificates; empty for the host in their URLs.
+    pub domain: String,
+    /// How long a call may take, however many members it asks.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::duration"))]
+    pub timeout: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) authority: Option<Vec<u8>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) identity: Option<(Vec<u8>, SecretSlice<u8>)>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     member_timeout: Option<Duration>,
 }
 
@@ -60,11 +74,15 @@ impl EtcdConfig {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             prefix: PREFIX.to_owned(),
-            user: None,
+            username: String::new(),
+            password: SecretString::default(),
+            ca_file: String::new(),
+            cert_file: String::new(),
+            key_file: String::new(),
+            domain: String::new(),
+            timeout: TIMEOUT,
             authority: None,
             identity: None,
-            domain: None,
-            timeout: TIMEOUT,
             member_timeout: None,
         }
     }
@@ -78,7 +96,8 @@ impl EtcdConfig {
 
     /// Signs in as this user.
     pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
-        self.user = Some((name.into(), SecretString::from(password.into())));
+        self.username = name.into();
+        self.password = SecretString::from(password.into());
         self
     }
 
@@ -95,9 +114,21 @@ impl EtcdConfig {
         self
     }
 
+    /// The same as [`authority`](Self::authority), from a file that is read when it connects.
+    pub fn ca_file(mut self, path: impl Into<String>) -> Self {
+        self.ca_file = path.into();
+        self
+    }
+
+    /// The same as [`identity`](Self::identity), from two files that are read when it connects.
+    pub fn identity_files(mut self, cert: impl Into<String>, key: impl Into<String>) -> Self {
+        (self.cert_file, self.key_file) = (cert.into(), key.into());
+        self
+    }
+
     /// Expects this name in the members' certificates, instead of the host in their URLs.
     pub fn domain(mut self, name: impl Into<String>) -> Self {
-        self.domain = Some(name.into());
+        self.domain = name.into();
         self
     }
 
@@ -122,109 +153,77 @@ impl EtcdConfig {
         self.member_timeout.unwrap_or(share)
     }
 
-    /// The client's settings.
-    pub(crate) fn options(&self) -> ConnectOptions {
-        let mut options = ConnectOptions::new()
-            // A member that has lost the others would answer with the past.
-            .with_require_leader(true)
-            .with_connect_timeout(self.per_member())
-            // The clock decides first; this one cannot be set back.
-            .with_timeout(self.timeout)
-            .with_keep_alive(PING_EVERY, self.timeout)
-            // etcd closes connections that are tried while nothing is asked.
-            .with_keep_alive_while_idle(false)
-            .with_auto_token_refresh(true);
-        if let Some((name, password)) = &self.user {
-            options = options.with_user(name, password.expose_secret());
-        }
-        if self.is_secure() {
-            options = options.with_tls(self.tls());
-        }
-        options
-    }
-
-    fn tls(&self) -> TlsOptions {
-        let mut tls = match &self.authority {
-            Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
-            None => TlsOptions::new().with_enabled_roots(),
-        };
-        if let Some((certificate, key)) = &self.identity {
-            tls = tls.identity(Identity::from_pem(certificate, key.expose_secret()));
-        }
-        if let Some(name) = &self.domain {
-            tls = tls.domain_name(name);
-        }
-        tls
-    }
-
-    fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.endpoints.iter().any(|url| url.starts_with("https://"))
     }
 
-    /// An error of connecting, with what may be behind it.
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        // With TLS 1.3 a member that misses a certificate just closes the connection.
-        let may_miss_one = self.is_secure() && self.identity.is_none();
-        if error.kind() != ErrorKind::Unavailable || !may_miss_one {
-            return error;
-        }
-        let detail = format!("{}; does it want a certificate (identity)?", error.detail());
-        error.with_detail(detail)
-    }
-
-    /// Whether the settings make sense, each and together.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Refuses settings that could not work, by their names.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let refused = |field, reason| Err(Invalid::new(field, reason));
         if self.endpoints.is_empty() {
-            return Err(refused("endpoints", "must name at least one member"));
+            return refused("endpoints", "must name at least one member");
         }
         for url in &self.endpoints {
             let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))
             else {
-                return Err(refused("endpoints", "must be http:// or https:// URLs"));
+                let reason = "must begin with \"http://\" or \"https://\" each";
+                return refused("endpoints", reason);
             };
             if rest.contains('@') {
-                return Err(refused("endpoints", "must not name a user: that is a setting itself"));
+                return refused("endpoints", "must not name a user: `username` does");
             }
             if rest.is_empty() || rest.contains(',') {
-                return Err(refused("endpoints", "must be one member's URL each"));
+                return refused("endpoints", "must be one member's URL each");
             }
         }
         if self.is_secure() && self.endpoints.iter().any(|url| url.starts_with("http://")) {
-            return Err(refused("endpoints", "must be all http:// or all https://"));
-        }
-        let tls = [
-            ("authority", self.authority.is_some()),
-            ("identity", self.identity.is_some()),
-            ("domain", self.domain.is_some()),
-        ];
-        if let Some((field, _)) = tls.into_iter().find(|(_, set)| *set && !self.is_secure()) {
-            return Err(refused(field, "has no effect on http:// endpoints"));
-        }
-        if self.authority.as_ref().is_some_and(|pem| !has_certificates(pem)) {
-            return Err(refused("authority", "has no certificate in PEM"));
-        }
-        if let Some((certificate, key)) = &self.identity {
-            if !has_certificates(certificate) {
-                return Err(refused("identity", "has no certificate in PEM"));
-            }
-            // The error underneath would show what stands in the text.
-            if PrivateKeyDer::from_pem_slice(key.expose_secret()).is_err() {
-                return Err(refused("identity", "has no private key in PEM"));
-            }
+            return refused("endpoints", "must be all http:// or all https://");
         }
         if !self.prefix.ends_with('/') {
-            return Err(refused("prefix", "must end with /"));
+            return refused("prefix", "must end with /");
         }
+        let [username, cert, key] =
+            [&self.username, &self.cert_file, &self.key_file].map(|text| !text.is_empty());
+        let password = !self.password.expose_secret().is_empty();
+        for (given, has, too, other) in [
+            ("username", username, password, "needs `password`"),
+            ("password", password, username, "needs `username`"),
+            ("cert_file", cert, key, "needs `key_file`"),
+            ("key_file", key, cert, "needs `cert_file`"),
+        ] {
+            if has && !too {
+                return refused(given, other);
+            }
+        }
+        let tls = [
+            ("ca_file", !self.ca_file.is_empty()),
+            ("cert_file", cert),
+            ("authority", self.authority.is_some()),
+            ("identity", self.identity.is_some()),
+            ("domain", !self.domain.is_empty()),
+        ];
+        if let Some((field, _)) = tls.into_iter().find(|(_, set)| *set && !self.is_secure()) {
+            return refused(field, "has no effect: `endpoints` are http://");
+        }
+        #[cfg(feature = "client")]
+        self.check_pem()?;
         if self.timeout.is_zero() {
-            return Err(refused("timeout", "must be longer than nothing"));
+            return refused("timeout", "must be longer than nothing");
         }
         if self.timeout > LONGEST_TIME {
-            return Err(refused("timeout", "must be at most 24 h"));
+            return refused("timeout", "must be at most 24 h");
         }
         if self.per_member().is_zero() || self.per_member() > self.timeout {
-            return Err(refused("member-timeout", "must be within the time of a call"));
+            return refused("member_timeout", "must be within the time of a call");
         }
         Ok(())
+    }
+}
+
+impl Default for EtcdConfig {
+    /// A member on this machine.
+    fn default() -> Self {
+        Self::new(["http://127.0.0.1:2379"])
     }
 }
 
@@ -233,26 +232,14 @@ impl fmt::Debug for EtcdConfig {
         f.debug_struct("EtcdConfig")
             .field("endpoints", &self.endpoints)
             .field("prefix", &self.prefix)
-            .field("user", &self.user.as_ref().map(|(name, _)| name))
+            .field("username", &self.username)
             .field("timeout", &self.timeout)
             .field("member_timeout", &self.per_member())
             .finish_non_exhaustive()
     }
 }
 
-fn has_certificates(pem: &[u8]) -> bool {
-    let mut found = CertificateDer::pem_slice_iter(pem).peekable();
-    found.peek().is_some() && found.all(|certificate| certificate.is_ok())
-}
-
-pub(crate) fn refused(field: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect")
-        .with_backend(BACKEND)
-        .with_field(field)
-        .with_detail(reason)
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 
@@ -278,14 +265,12 @@ mod tests {
             ("identity", EtcdConfig::new(SECURE).identity("no PEM", "no PEM")),
             ("timeout", EtcdConfig::new(ONE).timeout(Duration::ZERO)),
             ("timeout", EtcdConfig::new(ONE).timeout(Duration::MAX)),
-            ("member-timeout", EtcdConfig::new(ONE).member_timeout(Duration::ZERO)),
-            ("member-timeout", EtcdConfig::new(ONE).member_timeout(Duration::MAX)),
-            ("member-timeout", EtcdConfig::new(ONE).member_timeout(TIMEOUT * 2)),
+            ("member_timeout", EtcdConfig::new(ONE).member_timeout(Duration::ZERO)),
+            ("member_timeout", EtcdConfig::new(ONE).member_timeout(Duration::MAX)),
+            ("member_timeout", EtcdConfig::new(ONE).member_timeout(TIMEOUT * 2)),
         ];
         for (field, config) in refusals {
-            let error = config.check().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Invalid, "{config:?}");
-            assert_eq!(error.field(), Some(field), "{config:?}");
+            assert_eq!(config.check().unwrap_err().field(), field, "{config:?}");
         }
         EtcdConfig::new(ONE).check().unwrap();
         EtcdConfig::new(SECURE).domain("etcd").prefix("/").check().unwrap();

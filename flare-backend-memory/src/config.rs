@@ -11,15 +11,24 @@
 /// let backend = MemoryBackend::with_config(config, Arc::new(SystemClock::new()));
 /// ```
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case", deny_unknown_fields, default)
+)]
 #[non_exhaustive]
 pub struct MemoryConfig {
     /// Bytes of documents and rows beyond which a put that needs more answers *busy*.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::size"))]
     pub max_bytes: u64,
     /// Bytes of content per document.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub max_content: usize,
     /// Messages per queue beyond which a send answers *busy*.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub max_messages: usize,
     /// Changes of keys that a watch can resume over.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub lease_history: usize,
 }
 

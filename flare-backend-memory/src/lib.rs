@@ -4,6 +4,7 @@ mod config;
 mod lease;
 mod queue;
 mod repository;
+mod source;
 mod time;
 mod upkeep;
 
@@ -16,6 +17,7 @@ pub use config::MemoryConfig;
 pub use lease::MemoryLease;
 pub use queue::MemoryQueue;
 pub use repository::MemoryRepository;
+pub use source::MemoryBroker;
 
 use time::StoreTime;
 use upkeep::NoUpkeep;

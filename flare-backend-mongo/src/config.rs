@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use flare_core::{Error, ErrorKind, Result};
+use flare_core::model::Invalid;
+use flare_core::model::secret::mask_uri;
+use flare_core::{Error, Result};
 use mongodb::options::{
     Acknowledgment, ClientOptions, Credential, ReadConcern, ReadPreference, SelectionCriteria,
     WriteConcern,
@@ -29,21 +31,45 @@ const LONGEST_TIME: Duration = Duration::from_hours(24);
 ///     .timeout(Duration::from_secs(5));
 /// ```
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case", deny_unknown_fields, default)
+)]
 #[must_use]
+#[non_exhaustive]
 pub struct MongoConfig {
-    uri: SecretString,
-    database: Option<String>,
-    username: Option<String>,
-    password: Option<SecretString>,
-    replica_set: Option<String>,
-    pool_limit: Option<u32>,
-    pub(crate) timeout: Duration,
-    writes: Writes,
-    reads: Reads,
+    /// The servers: `mongodb://…` or `mongodb+srv://…`.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::secret::uri"))]
+    pub uri: SecretString,
+    /// The database; empty for that of the URI, or `flare`.
+    pub database: String,
+    /// Who signs in; empty for whom the URI names, if anybody.
+    pub username: String,
+    /// With which password.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::secret"))]
+    pub password: SecretString,
+    /// The replica set it has to be; empty for what the URI says.
+    pub replica_set: String,
+    /// Most connections per server for repository and queue; 0 for what the URI says, or the driver's 10.
+    pub pool_limit: u32,
+    /// How long a call may take, waiting for a server included.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::duration"))]
+    pub timeout: Duration,
+    /// How many members must have a write before it counts as stored.
+    pub writes: Writes,
+    /// What reads may see.
+    pub reads: Reads,
+    /// How often queue and leases look for what other processes did and what is due.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::duration"))]
+    pub poll_every: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
     read_from: ReadFrom,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) create_missing: bool,
-    pub(crate) poll_every: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) single_writes: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     commands: Option<Commands>,
 }
 
@@ -59,6 +85,11 @@ pub enum Writes {
 
 /// What reads may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 #[non_exhaustive]
 pub enum Reads {
     /// Only what most members have, read from the primary. The default.
@@ -87,17 +118,17 @@ impl MongoConfig {
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: SecretString::from(uri.into()),
-            database: None,
-            username: None,
-            password: None,
-            replica_set: None,
-            pool_limit: None,
+            database: String::new(),
+            username: String::new(),
+            password: SecretString::default(),
+            replica_set: String::new(),
+            pool_limit: 0,
             timeout: Duration::from_secs(10),
             writes: Writes::Majority,
             reads: Reads::Majority,
+            poll_every: Duration::from_millis(100),
             read_from: ReadFrom::Primary,
             create_missing: false,
-            poll_every: Duration::from_millis(100),
             single_writes: false,
             commands: None,
         }
@@ -105,28 +136,28 @@ impl MongoConfig {
 
     /// Uses this database instead of the one in the URI (or `flare`).
     pub fn database(mut self, name: impl Into<String>) -> Self {
-        self.database = Some(name.into());
+        self.database = name.into();
         self
     }
 
     /// Signs in as this user, instead of the one in the URI.
     pub fn credentials(mut self, username: impl Into<String>, password: impl Into<String>) -> Self {
-        self.username = Some(username.into());
-        self.password = Some(SecretString::from(password.into()));
+        self.username = username.into();
+        self.password = SecretString::from(password.into());
         self
     }
 
     /// Insists on this replica set.
     pub fn replica_set(mut self, name: impl Into<String>) -> Self {
-        self.replica_set = Some(name.into());
+        self.replica_set = name.into();
         self
     }
 
-    /// At most this many connections per server (10) for repository and queue, which share them in a
+    /// At most this many connections per server (10; 0 for what the URI says) for repository and queue, which share them in a
     /// [`MongoBackend`](crate::MongoBackend): puts and work take turns, and each leaves the other at
     /// least one. Leases have as many again, but at most 9, that nothing else uses.
     pub fn pool_limit(mut self, connections: u32) -> Self {
-        self.pool_limit = Some(connections);
+        self.pool_limit = connections;
         self
     }
 
@@ -182,23 +213,24 @@ impl MongoConfig {
 
     /// The driver's options and the name of the database.
     pub(crate) async fn options(&self) -> Result<(ClientOptions, String)> {
-        self.check()?;
+        self.check().map_err(refused)?;
         let parsed = ClientOptions::parse(self.uri.expose_secret()).await;
         let mut options = parsed.map_err(|error| self.not_an_address(error))?;
-        if let Some(username) = &self.username {
+        if !self.username.is_empty() {
             let mut credential = options.credential.take().unwrap_or_default();
-            credential.username = Some(username.clone());
-            credential.password = self.password.as_ref().map(|it| it.expose_secret().to_owned());
+            credential.username = Some(self.username.clone());
+            credential.password = Some(self.password.expose_secret().to_owned());
             options.credential = Some(credential);
         }
         if let Some(Credential { password: Some(_), username: None, .. }) = options.credential {
-            return Err(refused("username", "is missing, though there is a password"));
+            let reason = "is missing, though there is a password";
+            return Err(refused(Invalid::new("username", reason)));
         }
-        if let Some(name) = &self.replica_set {
-            options.repl_set_name = Some(name.clone());
+        if !self.replica_set.is_empty() {
+            options.repl_set_name = Some(self.replica_set.clone());
         }
-        if self.pool_limit.is_some() {
-            options.max_pool_size = self.pool_limit;
+        if self.pool_limit > 0 {
+            options.max_pool_size = Some(self.pool_limit);
         }
         options.app_name.get_or_insert_with(|| "flare".to_owned());
         // A little less than a call may take, so that it still learns why nobody was found.
@@ -216,19 +248,23 @@ impl MongoConfig {
                 ReadFrom::PrimaryPreferred => ReadPreference::PrimaryPreferred { options: None },
             }));
         options.command_event_handler = self.commands.as_ref().map(Commands::handler);
-        let database = self.database.clone().or_else(|| options.default_database.clone());
-        Ok((options, database.unwrap_or_else(|| DATABASE.to_owned())))
+        let database = match self.database.as_str() {
+            "" => options.default_database.clone().unwrap_or_else(|| DATABASE.to_owned()),
+            name => name.to_owned(),
+        };
+        Ok((options, database))
     }
 
     /// The parser quotes what it does not understand, which may be a secret.
     fn not_an_address(&self, error: mongodb::error::Error) -> Error {
         let uri = self.uri.expose_secret();
-        if uri.contains('@') || uri.contains("authMechanismProperties") {
+        if uri.contains('@') || mask_uri(uri) != uri {
             let reason = "is no MongoDB address (why is not shown, as that may quote a secret; \
                           / : ? # [ ] @ % in user or password have to be percent-encoded)";
-            return refused("uri", reason);
+            return refused(Invalid::new("uri", reason));
         }
-        refused("uri", format!("is no MongoDB address: {}", *error.kind)).with_source(error)
+        let reason = format!("is no MongoDB address: {}", *error.kind);
+        refused(Invalid::new("uri", reason)).with_source(error)
     }
 
     fn write_concern(&self) -> WriteConcern {
@@ -240,48 +276,110 @@ impl MongoConfig {
         WriteConcern::builder().w(members).journal(true).w_timeout(self.timeout).build()
     }
 
-    fn check(&self) -> Result<()> {
-        if self.timeout.is_zero() {
-            return Err(refused("timeout", "must be longer than nothing"));
-        }
-        for (field, time) in [("timeout", self.timeout), ("poll-every", self.poll_every)] {
-            if time > LONGEST_TIME {
-                return Err(refused(field, "must be at most 24 h"));
+    /// Refuses settings that could not work, by their names.
+    pub fn check(&self) -> Result<(), Invalid> {
+        for (field, time) in [("timeout", self.timeout), ("poll_every", self.poll_every)] {
+            if time.is_zero() {
+                return Err(Invalid::new(field, "must be longer than nothing"));
             }
-        }
-        if self.poll_every.is_zero() {
-            return Err(refused("poll-every", "must be longer than nothing"));
-        }
-        if self.pool_limit == Some(0) {
-            return Err(refused("pool-limit", "must be at least 1"));
+            if time > LONGEST_TIME {
+                return Err(Invalid::new(field, "must be at most 24 h"));
+            }
         }
         if self.writes == Writes::Members(0) {
-            return Err(refused("writes", "must wait for at least one member"));
+            return Err(Invalid::new("writes", "must wait for at least one member"));
         }
-        match &self.database {
-            Some(name) if !is_database_name(name) => {
-                let reason = "must be 1 to 63 bytes without / \\ . \" $ * < > : | ? or spaces";
-                Err(refused("database", reason))
-            }
-            _ => Ok(()),
+        if !(self.database.is_empty() || is_database_name(&self.database)) {
+            let reason = "must be at most 63 bytes without / \\ . \" $ * < > : | ? or spaces";
+            return Err(Invalid::new("database", reason));
         }
+        Ok(())
+    }
+
+    /// All of it but what counts commands, to compare.
+    fn said(&self) -> impl PartialEq {
+        let secrets = [self.uri.expose_secret(), self.password.expose_secret()];
+        let names = [&self.database, &self.username, &self.replica_set];
+        let careful = (self.writes, self.reads, self.read_from);
+        let figures = (self.pool_limit, self.timeout, self.poll_every);
+        (secrets, names, careful, figures, self.create_missing, self.single_writes)
+    }
+}
+
+impl Default for MongoConfig {
+    /// A server on this machine.
+    fn default() -> Self {
+        Self::new("mongodb://127.0.0.1:27017")
+    }
+}
+
+impl PartialEq for MongoConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.said() == other.said()
     }
 }
 
 fn is_database_name(name: &str) -> bool {
     let forbidden = |c: char| c.is_whitespace() || c.is_control() || r#"/\."$*<>:|?"#.contains(c);
-    (1..=63).contains(&name.len()) && !name.contains(forbidden)
+    name.len() <= 63 && !name.contains(forbidden)
 }
 
-fn refused(field: &'static str, reason: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect")
-        .with_backend(BACKEND)
-        .with_field(field)
-        .with_detail(reason)
+fn refused(invalid: Invalid) -> Error {
+    Error::invalid("connect", invalid).with_backend(BACKEND)
+}
+
+/// `writes` as a configuration says it: `"majority"`, or a number.
+#[cfg(feature = "serde")]
+mod writes {
+    use std::fmt;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::Writes;
+
+    impl Serialize for Writes {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self {
+                Self::Majority => serializer.serialize_str("majority"),
+                Self::Members(members) => serializer.serialize_u32(*members),
+            }
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Writes {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Visitor;
+            impl de::Visitor<'_> for Visitor {
+                type Value = Writes;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("\"majority\" or a number of members from 1 on")
+                }
+
+                fn visit_i64<E: de::Error>(self, number: i64) -> Result<Writes, E> {
+                    let members = u32::try_from(number).ok().filter(|members| *members > 0);
+                    let wrong = || E::invalid_value(de::Unexpected::Signed(number), &self);
+                    members.map(Writes::Members).ok_or_else(wrong)
+                }
+
+                fn visit_str<E: de::Error>(self, text: &str) -> Result<Writes, E> {
+                    // The environment has no numbers.
+                    match text.parse() {
+                        Ok(number) => self.visit_i64(number),
+                        Err(_) if text == "majority" => Ok(Writes::Majority),
+                        Err(_) => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                    }
+                }
+            }
+            deserializer.deserialize_any(Visitor)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use flare_core::ErrorKind;
+
     use super::*;
 
     #[tokio::test]
@@ -289,7 +387,7 @@ mod tests {
         let config = || MongoConfig::new("mongodb://db");
         for (field, wrong) in [
             ("timeout", config().timeout(Duration::MAX)),
-            ("poll-every", config().poll_every(Duration::MAX)),
+            ("poll_every", config().poll_every(Duration::MAX)),
         ] {
             let error = wrong.options().await.unwrap_err();
             assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)));

@@ -4,8 +4,8 @@
 //! `needs`, in any record, is the format a worker must know; without it, the first.
 
 use flare_core::model::{
-    DocumentKey, DocumentUrl, JobId, LaneId, RECORD_FORMAT, RecordKind, RecordName, ResourceId,
-    RowKey, SubscriptionId, Unreadable, WhyUnreadable,
+    AuditEntryId, ConsumerId, DocumentKey, DocumentUrl, JobId, LaneId, RECORD_FORMAT, RecordKind,
+    RecordName, RejectId, ResourceId, RowKey, SubscriptionId, Unreadable, WhyUnreadable,
 };
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, RawDocumentBuf};
@@ -80,10 +80,12 @@ impl<'a> Record<'a> {
     fn unreadable(&self, kind: RecordKind, why: WhyUnreadable) -> Error {
         let record = Unreadable::new(self.name(kind), why);
         let word = |field| self.text_if_any(field).ok().flatten();
+        let resource = || self.id("resource").ok().map(ResourceId::from_bytes);
         let record = match kind {
-            RecordKind::Subscription => record
-                .of(self.id("resource").ok().map(ResourceId::from_bytes))
-                .deleted(word("status") == Some("deleting")),
+            RecordKind::Subscription => {
+                record.of(resource()).deleted(word("status") == Some("deleting"))
+            }
+            RecordKind::Consumer => record.of(resource()),
             RecordKind::Resource => record.deleted(word("state") == Some("deleted")),
             _ => record,
         };
@@ -106,6 +108,9 @@ impl<'a> Record<'a> {
             RecordKind::Resource => RecordName::Resource(ResourceId::from_bytes(id()?)),
             RecordKind::Subscription => RecordName::Subscription(SubscriptionId::from_bytes(id()?)),
             RecordKind::Job => RecordName::Job(JobId::from_bytes(id()?)),
+            RecordKind::Audit => RecordName::Audit(AuditEntryId::from_bytes(id()?)),
+            RecordKind::Consumer => RecordName::Consumer(ConsumerId::from_bytes(id()?)),
+            RecordKind::Reject => RecordName::Reject(RejectId::from_bytes(inner()?.id("id").ok()?)),
             RecordKind::Document => {
                 let id = inner()?;
                 let resource = ResourceId::from_bytes(id.id("resource").ok()?);

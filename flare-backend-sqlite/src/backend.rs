@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flare_core::port::Part;
-use flare_core::{Backend, Result};
+use flare_core::{Backend, Error, Result};
 
 use crate::engine::Engine;
-use crate::{SqliteConfig, SqliteLease, SqliteQueue, SqliteRepository, SqliteUpkeep};
+use crate::{BACKEND, SqliteConfig, SqliteLease, SqliteQueue, SqliteRepository, SqliteUpkeep};
 
 /// Repository, queue and leases in one file. Clones share it; the last one that is dropped closes it.
 #[derive(Debug, Clone)]
@@ -29,6 +29,7 @@ impl SqliteBackend {
 
     /// Opens a file as `config` says.
     pub fn with_config(config: &SqliteConfig) -> Result<Self> {
+        config.check().map_err(|invalid| Error::invalid("open", invalid).with_backend(BACKEND))?;
         let engine = Arc::new(Engine::open(config.path(), &config.options())?);
         let most = config.content_limit();
         Ok(Self {

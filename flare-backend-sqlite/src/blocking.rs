@@ -46,16 +46,21 @@ pub(crate) async fn run<T: Send + 'static>(
     spawned.map_err(|error| {
         error::from_io(operation, "a thread could not be started".to_owned(), error)
     })?;
-    let tell = |heard: &mut watch::Receiver<Option<Advance>>| {
-        if let Some(Advance { done, total }) = *heard.borrow_and_update() {
+    let mut told = None;
+    let mut tell = |heard: &watch::Receiver<Option<Advance>>| {
+        let now = *heard.borrow();
+        if let Some(Advance { done, total }) = now.filter(|_| now != told) {
             progress.advanced(done, Some(total));
+            told = now;
         }
     };
     loop {
         tokio::select! {
             biased;
-            Ok(()) = heard.changed() => tell(&mut heard),
+            Ok(()) = heard.changed() => tell(&heard),
             done = &mut waiting => {
+                // It may have said something between the two looks.
+                tell(&heard);
                 let gone = || error::of(ErrorKind::Internal, operation, "its thread ended");
                 return done.unwrap_or_else(|_| Err(gone()));
             }

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use flare_core::model::Invalid;
 use flare_core::port::Clock;
 
 use crate::engine::Options;
@@ -20,16 +22,40 @@ use crate::time::Machine;
 /// let config = SqliteConfig::new("flare.db").readers(2).timeout(Duration::from_secs(5));
 /// ```
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case", deny_unknown_fields, default)
+)]
 #[must_use]
+#[non_exhaustive]
 pub struct SqliteConfig {
-    path: PathBuf,
-    timeout: Duration,
+    /// The file, from the working directory on; it is made if it is not there.
+    pub path: PathBuf,
+    /// How long a call may take.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::duration"))]
+    pub timeout: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
     readers: usize,
+    #[cfg_attr(feature = "serde", serde(skip))]
     max_content: usize,
+    #[cfg_attr(feature = "serde", serde(skip))]
     clock: Option<Arc<dyn Clock>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     inline: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     file_system: Option<FileSystem>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     migrations: &'static [Migration],
+    #[cfg_attr(feature = "serde", serde(skip))]
+    synced: Option<Arc<AtomicU64>>,
+}
+
+impl Default for SqliteConfig {
+    /// The file `flare.db` in the working directory.
+    fn default() -> Self {
+        Self::new("flare.db")
+    }
 }
 
 impl SqliteConfig {
@@ -44,6 +70,7 @@ impl SqliteConfig {
             inline: false,
             file_system: None,
             migrations: MIGRATIONS,
+            synced: None,
         }
     }
 
@@ -94,6 +121,26 @@ impl SqliteConfig {
         self
     }
 
+    /// The same, noting how many bytes of the log were on the disk when a commit last waited for it. For tests that
+    /// cut the power, in which the log only grows.
+    #[doc(hidden)]
+    pub fn noting_synced(mut self, bytes: Arc<AtomicU64>) -> Self {
+        self.synced = Some(bytes);
+        self
+    }
+
+    /// Refuses settings that could not work, by their names.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.path.file_name().is_none() {
+            let reason = "must be the path of a file, as \"/var/lib/flare/flare.db\"";
+            return Err(Invalid::new("path", reason));
+        }
+        if self.timeout.is_zero() {
+            return Err(Invalid::new("timeout", "must be longer than nothing"));
+        }
+        Ok(())
+    }
+
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -115,6 +162,7 @@ impl SqliteConfig {
             inline: self.inline,
             file_system: self.file_system.clone(),
             migrations: self.migrations,
+            synced: self.synced.clone(),
         }
     }
 }

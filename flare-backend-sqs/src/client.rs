@@ -35,6 +35,7 @@ pub(crate) struct Connection {
     timeout: Duration,
     pub(crate) message_limit: usize,
     pub(crate) max_receives: u32,
+    pub(crate) slots: u32,
     /// Addresses of queues that were there, and ours.
     urls: Mutex<HashMap<QueueName, String>>,
     /// What SQS calls the queues where dead letters go: of standard queues, and of FIFO ones.
@@ -53,6 +54,7 @@ impl Connection {
             timeout: config.timeout,
             message_limit: config.message_limit,
             max_receives: config.max_receives,
+            slots: config.slots,
             urls: Mutex::default(),
             dead_letters: Mutex::default(),
         };

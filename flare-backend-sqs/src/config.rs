@@ -1,6 +1,5 @@
 //! Takes where SQS is and who we are there; gives what the SDK needs, or the setting that is wrong.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -10,11 +9,12 @@ use aws_sdk_sqs::config::Builder;
 use aws_smithy_http_client::Builder as HttpBuilder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use flare_core::{Error, ErrorKind, Result};
-use secrecy::SecretString;
+use flare_core::model::Invalid;
+use flare_core::{Error, Result};
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::BACKEND;
-use crate::credentials::{Key, Role};
+use crate::credentials::{RoleSession, credentials};
 use crate::names::LONGEST_PREFIX;
 
 /// The longest a call, or a pause before the next one, may take: sums with it stay within bounds.
@@ -22,6 +22,9 @@ const LONGEST_TIME: Duration = Duration::from_hours(24);
 
 /// What queues are called by, unless [`SqsConfig::prefix`] says otherwise.
 const PREFIX: &str = "flare";
+
+/// Each slot is a queue that is waited for all the time, unless [`SqsConfig::slots`] says otherwise.
+const SLOTS: u32 = 64;
 
 /// With FIFO queues a message may be received twice before it is due: by its own delay, and behind that of
 /// another.
@@ -44,19 +47,46 @@ const FEWEST_FIFO_RECEIVES: u32 = 3;
 ///     .timeout(Duration::from_secs(5));
 /// ```
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case", deny_unknown_fields, default)
+)]
 #[must_use]
+#[non_exhaustive]
 pub struct SqsConfig {
-    pub(crate) prefix: String,
-    pub(crate) fifo: bool,
-    region: Option<String>,
-    endpoint: Option<String>,
-    key: Option<Key>,
+    /// The server; empty for that of the region.
+    pub endpoint: String,
+    /// The region; empty for the machine's.
+    pub region: String,
+    /// The id of the key that signs requests; empty for what the machine provides.
+    pub key: String,
+    /// The key.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::secret"))]
+    pub secret: SecretString,
+    /// The ARN of a role to act as, if any.
+    pub assume_role: String,
+    /// What the names of queues begin with.
+    pub prefix: String,
+    /// Slots that suit, each of which is a queue that is waited for all the time.
+    pub slots: u32,
+    /// Whether queues of slots and lanes are FIFO queues.
+    pub fifo: bool,
+    /// The largest message, as SQS counts.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::size"))]
+    pub message_limit: usize,
+    /// How long a call may take, all its attempts included.
+    #[cfg_attr(feature = "serde", serde(with = "flare_core::model::duration"))]
+    pub timeout: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
     session_token: Option<SecretString>,
-    role: Role,
-    pub(crate) timeout: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    role: RoleSession,
+    #[cfg_attr(feature = "serde", serde(skip))]
     attempts: u32,
+    #[cfg_attr(feature = "serde", serde(skip))]
     backoff: Duration,
-    pub(crate) message_limit: usize,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) max_receives: u32,
 }
 
@@ -70,17 +100,20 @@ impl SqsConfig {
     /// SQS as the machine's own AWS settings say.
     pub fn new() -> Self {
         Self {
+            endpoint: String::new(),
+            region: String::new(),
+            key: String::new(),
+            secret: SecretString::default(),
+            assume_role: String::new(),
             prefix: PREFIX.to_owned(),
+            slots: SLOTS,
             fifo: false,
-            region: None,
-            endpoint: None,
-            key: None,
-            session_token: None,
-            role: Role::default(),
+            message_limit: 256 << 10,
             timeout: Duration::from_secs(10),
+            session_token: None,
+            role: RoleSession::default(),
             attempts: 3,
             backoff: Duration::from_secs(1),
-            message_limit: 256 << 10,
             max_receives: 1_000,
         }
     }
@@ -100,21 +133,29 @@ impl SqsConfig {
         self
     }
 
+    /// So many slots (64), each of which is a queue that is waited for all the time, unless
+    /// [`Settings::slots`](flare_core::Settings::slots) says another number.
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
     /// Uses this region instead of the machine's.
     pub fn region(mut self, region: impl Into<String>) -> Self {
-        self.region = Some(region.into());
+        self.region = region.into();
         self
     }
 
     /// Uses the server at this URL instead of the region's.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
-        self.endpoint = Some(url.into());
+        self.endpoint = url.into();
         self
     }
 
     /// Signs requests with this key instead of what the machine provides.
     pub fn credentials(mut self, key_id: impl Into<String>, secret: impl Into<String>) -> Self {
-        self.key = Some(Key { id: key_id.into(), secret: secret.into().into() });
+        self.key = key_id.into();
+        self.secret = secret.into().into();
         self
     }
 
@@ -127,7 +168,7 @@ impl SqsConfig {
     /// Takes on this role, as whoever the key or the machine says that we are, and again whenever its
     /// session ends.
     pub fn assume_role(mut self, arn: impl Into<String>) -> Self {
-        self.role.arn = Some(arn.into());
+        self.assume_role = arn.into();
         self
     }
 
@@ -188,9 +229,21 @@ impl SqsConfig {
         self
     }
 
+    /// The same where a consumer says that its queue is elsewhere.
+    pub(crate) fn elsewhere(&self, region: Option<&str>, endpoint: Option<&str>) -> Self {
+        let mut config = self.clone();
+        if let Some(region) = region {
+            config.region = region.to_owned();
+        }
+        if let Some(endpoint) = endpoint {
+            config.endpoint = endpoint.to_owned();
+        }
+        config
+    }
+
     /// The SDK's settings.
     pub(crate) async fn load(&self) -> Result<Builder> {
-        self.check()?;
+        self.check().map_err(refused)?;
         let http =
             HttpBuilder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
         let retry = RetryConfig::standard()
@@ -200,80 +253,101 @@ impl SqsConfig {
             .http_client(http)
             .retry_config(retry)
             .timeout_config(TimeoutConfig::builder().operation_timeout(self.timeout).build());
-        if let Some(region) = &self.region {
-            loader = loader.region(Region::new(region.clone()));
+        if !self.region.is_empty() {
+            loader = loader.region(Region::new(self.region.clone()));
         }
-        if let Some(key) = &self.key {
-            loader = loader.credentials_provider(key.credentials(self.session_token.as_ref()));
+        if !self.key.is_empty() {
+            let token = self.session_token.as_ref();
+            loader = loader.credentials_provider(credentials(&self.key, &self.secret, token));
         }
         let loaded = loader.load().await;
         if loaded.region().is_none() {
-            return Err(refused("region", "is set neither here nor in the AWS settings"));
+            let reason = "is set neither here nor in the AWS settings";
+            return Err(refused(Invalid::new("region", reason)));
         }
-        let mut builder = Builder::from(&self.role.take_on(loaded).await);
-        if let Some(url) = &self.endpoint {
-            builder = builder.endpoint_url(url);
+        let loaded = match self.assume_role.as_str() {
+            "" => loaded,
+            arn => self.role.of(arn, loaded).await,
+        };
+        let mut builder = Builder::from(&loaded);
+        if !self.endpoint.is_empty() {
+            builder = builder.endpoint_url(&self.endpoint);
         }
         Ok(builder)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Refuses settings that could not work, by their names.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let refused = |field, reason| Err(Invalid::new(field, reason));
+        let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        let sts_endpoint = self.role.sts_endpoint.as_deref().unwrap_or_default();
+        for (field, url) in [("endpoint", &*self.endpoint), ("sts_endpoint", sts_endpoint)] {
+            if !(url.is_empty() || is_url(url)) {
+                return refused(field, "must begin with \"http://\" or \"https://\"");
+            }
+        }
+        let word = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+        if !word(&self.region) {
+            return refused("region", "must be a region like \"eu-central-1\"");
+        }
+        if !self.key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return refused("key", "must be visible ASCII characters, without spaces");
+        }
+        match (self.key.is_empty(), self.secret.expose_secret().is_empty()) {
+            (false, true) => return refused("key", "needs `secret`"),
+            (true, false) => return refused("secret", "needs `key`"),
+            _ => {}
+        }
+        if self.session_token.is_some() && self.key.is_empty() {
+            return refused("session_token", "is nothing without a key");
+        }
+        let of_role = [
+            ("external_id", &self.role.external_id),
+            ("session_name", &self.role.session_name),
+            ("sts_endpoint", &self.role.sts_endpoint),
+        ];
+        for (field, value) in of_role {
+            if value.is_some() && self.assume_role.is_empty() {
+                return refused(field, "is nothing without a role to assume");
+            }
+        }
+        if !(self.assume_role.is_empty() || self.assume_role.starts_with("arn:")) {
+            let reason = "must be an ARN like \"arn:aws:iam::123456789012:role/r\"";
+            return refused("assume_role", reason);
+        }
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !(1..=LONGEST_PREFIX).contains(&self.prefix.len()) || !self.prefix.chars().all(allowed) {
-            return Err(refused("prefix", "must be 1 to 32 of A-Z a-z 0-9 _ -"));
+            return refused("prefix", "must be 1 to 32 of A-Z a-z 0-9 _ -");
+        }
+        if self.slots == 0 {
+            return refused("slots", "must be at least 1");
         }
         if self.timeout.is_zero() {
-            return Err(refused("timeout", "must be longer than nothing"));
+            return refused("timeout", "must be longer than nothing");
         }
         for (field, time) in [("timeout", self.timeout), ("backoff", self.backoff)] {
             if time > LONGEST_TIME {
-                return Err(refused(field, "must be at most 24 h"));
+                return refused(field, "must be at most 24 h");
             }
         }
         if self.attempts == 0 {
-            return Err(refused("attempts", "must be at least 1"));
+            return refused("attempts", "must be at least 1");
         }
         if !(1 << 10..=1 << 20).contains(&self.message_limit) {
-            return Err(refused("message-limit", "must be 1 KiB to 1 MiB"));
+            return refused("message_limit", "must be from 1KiB to 1MiB");
         }
         if !(1..=1_000).contains(&self.max_receives) {
-            return Err(refused("max-receives", "must be 1 to 1000"));
+            return refused("max_receives", "must be 1 to 1000");
         }
         if self.fifo && self.max_receives < FEWEST_FIFO_RECEIVES {
-            return Err(refused("max-receives", "must be 3 to 1000 with FIFO queues"));
-        }
-        let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        let endpoints = [("endpoint", &self.endpoint), ("sts-endpoint", &self.role.sts_endpoint)];
-        for (field, url) in endpoints {
-            if url.as_ref().is_some_and(|url| !is_url(url)) {
-                return Err(refused(field, "must be an http:// or https:// URL"));
-            }
-        }
-        if self.session_token.is_some() && self.key.is_none() {
-            return Err(refused("session-token", "is nothing without a key"));
-        }
-        let of_role = [
-            ("external-id", &self.role.external_id),
-            ("session-name", &self.role.session_name),
-            ("sts-endpoint", &self.role.sts_endpoint),
-        ];
-        for (field, value) in of_role {
-            if value.is_some() && self.role.arn.is_none() {
-                return Err(refused(field, "is nothing without a role to assume"));
-            }
-        }
-        if self.role.arn.as_ref().is_some_and(|arn| !arn.starts_with("arn:")) {
-            return Err(refused("assume-role", "must be the ARN of a role"));
+            return refused("max_receives", "must be 3 to 1000 with FIFO queues");
         }
         Ok(())
     }
 }
 
-fn refused(field: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Invalid, "connect")
-        .with_backend(BACKEND)
-        .with_field(field)
-        .with_detail(reason)
+fn refused(invalid: Invalid) -> Error {
+    Error::invalid("connect", invalid).with_backend(BACKEND)
 }
 
 #[cfg(test)]
@@ -291,23 +365,22 @@ mod tests {
             ("timeout", SqsConfig::new().timeout(Duration::MAX)),
             ("backoff", SqsConfig::new().backoff(Duration::MAX)),
             ("attempts", SqsConfig::new().attempts(0)),
-            ("message-limit", SqsConfig::new().message_limit(1023)),
-            ("message-limit", SqsConfig::new().message_limit((1 << 20) + 1)),
-            ("max-receives", SqsConfig::new().max_receives(0)),
-            ("max-receives", SqsConfig::new().max_receives(1_001)),
-            ("max-receives", SqsConfig::new().max_receives(2).fifo(true)),
+            ("message_limit", SqsConfig::new().message_limit(1023)),
+            ("message_limit", SqsConfig::new().message_limit((1 << 20) + 1)),
+            ("max_receives", SqsConfig::new().max_receives(0)),
+            ("max_receives", SqsConfig::new().max_receives(1_001)),
+            ("max_receives", SqsConfig::new().max_receives(2).fifo(true)),
             ("endpoint", SqsConfig::new().endpoint("127.0.0.1:4566")),
-            ("sts-endpoint", SqsConfig::new().assume_role("arn:x").sts_endpoint("sts")),
-            ("sts-endpoint", SqsConfig::new().sts_endpoint("http://sts")),
-            ("external-id", SqsConfig::new().external_id("x")),
-            ("session-name", SqsConfig::new().session_name("x")),
-            ("session-token", SqsConfig::new().session_token("x")),
-            ("assume-role", SqsConfig::new().assume_role("flare")),
+            ("sts_endpoint", SqsConfig::new().assume_role("arn:x").sts_endpoint("sts")),
+            ("sts_endpoint", SqsConfig::new().sts_endpoint("http://sts")),
+            ("external_id", SqsConfig::new().external_id("x")),
+            ("session_name", SqsConfig::new().session_name("x")),
+            ("session_token", SqsConfig::new().session_token("x")),
+            ("assume_role", SqsConfig::new().assume_role("flare")),
+            ("slots", SqsConfig::new().slots(0)),
         ];
         for (field, config) in refusals {
-            let error = config.check().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Invalid);
-            assert_eq!(error.field(), Some(field));
+            assert_eq!(config.check().unwrap_err().field(), field);
         }
     }
 

@@ -9,32 +9,26 @@ use secrecy::{ExposeSecret, SecretString};
 const SESSION: &str = "flare";
 
 /// A key of our own.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) id: String,
-    pub(crate) secret: SecretString,
+pub(crate) fn credentials(
+    id: &str,
+    secret: &SecretString,
+    session_token: Option<&SecretString>,
+) -> Credentials {
+    let token = session_token.map(|it| it.expose_secret().to_owned());
+    Credentials::new(id, secret.expose_secret(), token, None, "settings")
 }
 
-impl Key {
-    pub(crate) fn credentials(&self, session_token: Option<&SecretString>) -> Credentials {
-        let token = session_token.map(|it| it.expose_secret().to_owned());
-        Credentials::new(&self.id, self.secret.expose_secret(), token, None, "settings")
-    }
-}
-
-/// A role that is taken on by whoever we are.
+/// How a role is taken on by whoever we are.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Role {
-    pub(crate) arn: Option<String>,
+pub(crate) struct RoleSession {
     pub(crate) external_id: Option<String>,
     pub(crate) session_name: Option<String>,
     pub(crate) sts_endpoint: Option<String>,
 }
 
-impl Role {
-    /// The settings of whoever we are; with the role, if there is one.
-    pub(crate) async fn take_on(&self, base: SdkConfig) -> SdkConfig {
-        let Some(arn) = &self.arn else { return base };
+impl RoleSession {
+    /// The settings of whoever we are, with the role of this ARN.
+    pub(crate) async fn of(&self, arn: &str, base: SdkConfig) -> SdkConfig {
         let mut asking = base.to_builder();
         if let Some(url) = &self.sts_endpoint {
             asking = asking.endpoint_url(url);

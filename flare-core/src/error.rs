@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +105,8 @@ pub enum Retry {
 /// assert!(error.is_temporary());
 /// ```
 ///
-/// `Debug` adds the sources, for `main` functions and tests that end with an error.
+/// `Debug` adds the sources, for `main` functions and tests that end with an error; and where it began, of faults
+/// that no input, load or network explains.
 #[derive(Clone)]
 pub struct Error {
     inner: Arc<Inner>,
@@ -120,10 +122,13 @@ struct Inner {
     detail: Cow<'static, str>,
     unreadable: Option<Arc<Unreadable>>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    origin: &'static Location<'static>,
 }
 
 impl Error {
-    /// An error of `kind` in `operation` (the port's verb, such as `"settle"`).
+    /// An error of `kind` in `operation` (the port's verb, such as `"settle"`). Where it is called is its
+    /// [`origin`](Self::origin).
+    #[track_caller]
     pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -135,15 +140,21 @@ impl Error {
                 detail: Cow::Borrowed(""),
                 unreadable: None,
                 source: None,
+                origin: Location::caller(),
             }),
         }
     }
 
     /// A refused input, in `operation`.
+    #[track_caller]
     pub fn invalid(operation: &'static str, invalid: Invalid) -> Self {
-        Self::new(ErrorKind::Invalid, operation)
-            .with_field(invalid.field().to_owned())
-            .with_detail(invalid.reason().to_owned())
+        let error =
+            Self::new(ErrorKind::Invalid, operation).with_detail(invalid.reason().to_owned());
+        match invalid.field() {
+            // The whole is wrong, not a field of it.
+            "" => error,
+            field => error.with_field(field.to_owned()),
+        }
     }
 
     /// The same, as the failure of what the caller asked for: it knows no verb of a port.
@@ -153,6 +164,7 @@ impl Error {
     }
 
     /// A record that cannot be read, met in `operation`. It says nothing about any other record.
+    #[track_caller]
     pub fn of_record(operation: &'static str, unreadable: Unreadable) -> Self {
         Self::new(ErrorKind::Corrupt, operation)
             .with_detail(unreadable.to_string())
@@ -232,6 +244,17 @@ impl Error {
         self.inner.unreadable.as_deref()
     }
 
+    /// Where in the source it was made: with the commit that was built, where to look for what went wrong.
+    pub fn origin(&self) -> &'static Location<'static> {
+        self.inner.origin
+    }
+
+    /// Whether it is a fault of ours or of what a store has, rather than of input, load or the network: then its
+    /// `Debug` says where it began.
+    fn is_a_fault(&self) -> bool {
+        matches!(self.inner.kind, ErrorKind::Internal | ErrorKind::Corrupt)
+    }
+
     /// What happened, in words; empty if the kind says it all.
     pub fn detail(&self) -> &str {
         &self.inner.detail
@@ -271,7 +294,10 @@ impl fmt::Debug for Error {
             write!(f, ": {error}")?;
             source = error.source();
         }
-        Ok(())
+        match self.is_a_fault() {
+            true => write!(f, " (at {})", self.inner.origin),
+            false => Ok(()),
+        }
     }
 }
 
@@ -302,7 +328,23 @@ mod tests {
     fn debug_tells_people_the_sources_too() {
         let error =
             Error::new(ErrorKind::Internal, "run").with_source(std::io::Error::other("boom"));
-        assert_eq!(format!("{error:?}"), "run: internal: boom");
+        let told = format!("{error:?}");
+        assert!(told.starts_with("run: internal: boom (at "), "{told}");
+        let busy = Error::new(ErrorKind::Busy, "run").with_source(std::io::Error::other("boom"));
+        assert_eq!(format!("{busy:?}"), "run: busy: boom");
+    }
+
+    #[test]
+    fn an_error_knows_where_it_was_made() {
+        let line = line!() + 1;
+        let made = Error::new(ErrorKind::Internal, "run");
+        let later = made.clone().with_detail("x").during("other");
+        for error in [made, later] {
+            assert_eq!((error.origin().line(), error.origin().file()), (line, file!()));
+        }
+        let line = line!() + 1;
+        let refused = Error::invalid("put", Invalid::new("x", "is wrong"));
+        assert_eq!(refused.origin().line(), line);
     }
 
     #[test]

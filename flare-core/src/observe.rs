@@ -8,6 +8,7 @@
 //! | [`SPREAD`] | `tasks` | writing the rows of a batch of partitions |
 //! | [`JOB`] | `kind`, `subject` | a turn at a stored job |
 //! | [`LANE`] | `lane`, `epoch` | all work of one lane under one owner |
+//! | [`CONSUMER`] | `consumer`, `epoch` | all work of one consumer under one owner |
 //! | [`ATTEMPT`] | `document`, `version`, `action`, `notifications`, `traceparent` | one request to a client; of many notifications, the first |
 //! | [`MEMBER`] | `node` | all a node does in its cluster under one registration |
 //! | [`LEAD`] | `node`, `term` | making plans, within that |
@@ -19,13 +20,16 @@
 //! given up and lost slots, with how many; took slots by force; keeps less of its weight, and takes
 //! it back.
 //!
+//! What operators and nodes did is an event of [`AUDIT`], with `by`, `action`, `subject`, `detail` and `count`: the
+//! same as in the log that [`Flare::audit_log`](crate::Flare::audit_log) reads.
+//!
 //! With the feature `metrics` these are counted through the `metrics` facade, for all Flares of a
 //! process together:
 //!
 //! | metric | kind | is |
 //! |---|---|---|
 //! | [`ACCEPTED`] | counter | puts and deletes that were answered, whatever they changed |
-//! | [`CHANGED`] | counter | those of them that somebody is told of |
+//! | [`CHANGED`] | counter | those of them that a client is told of |
 //! | [`DELIVERED`] | counter | notifications clients accepted |
 //! | [`DISCARDED`] | counter | notifications clients refused |
 //! | [`FAILED`] | counter | attempts that failed |
@@ -34,8 +38,16 @@
 //! | [`UNKNOWN_IDS`] | counter | notifications that clients named in their answers and were not told of |
 //! | [`FILTERED`] | counter | filters evaluated, each once for a version of a document |
 //! | [`FILTER_FAILED`] | counter | those of them that failed on the document, or said neither true nor false: no match |
+//! | [`AUDIT_LOST`] | counter | entries of the log of what was done that could not be stored |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
+//! | [`ATTEMPT_TIME`] | histogram | seconds that requests to clients took, however they ended |
+//! | [`ATTEMPT_PHASE`] | histogram, `phase` | parts of that, where they happened and are known apart: `dns`, `connect` (with TLS), `first-byte` |
+//! | [`PUT_RATE`] | gauge, `window` | puts and deletes this runtime answered a second, over `1m` and `5m` |
 //! | [`LAG`] | gauge | notifications pending, of all subscriptions |
+//! | [`SUBSCRIPTION_LAG`] | gauge, `subscription` | notifications pending of one that is among the worst, or of all `others` |
+//! | [`SUBSCRIPTION_OLDEST`] | gauge, `subscription` | seconds the oldest of them has waited; of `others` the oldest of all |
+//! | [`SUBSCRIPTION_FAILURES`] | gauge, `subscription` | attempts that failed in a row; of `others` the most any has |
+//! | [`SUBSCRIPTION_RATE`] | gauge, `subscription`, `outcome` | outcomes a second over the last minute: `delivered`, `failed` or `discarded` |
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
 //! | [`QUEUE_DEPTH`] | gauge, `queue` | messages ready in a queue between stages |
 //! | [`LANES`] | gauge | lanes this runtime works |
@@ -67,16 +79,20 @@ pub const SPREAD: &str = "flare.spread";
 pub const JOB: &str = "flare.job";
 /// All work of one lane under one owner.
 pub const LANE: &str = "flare.lane";
+/// All work of one consumer under one owner.
+pub const CONSUMER: &str = "flare.consumer";
 /// One request to a client.
 pub const ATTEMPT: &str = "flare.attempt";
 /// All a node does in its cluster under one registration.
 pub const MEMBER: &str = "flare.member";
+/// What operators and nodes did: the target of its events.
+pub const AUDIT: &str = "flare.audit";
 /// Making plans.
 pub const LEAD: &str = "flare.lead";
 
 /// Puts and deletes that were answered, whatever they changed.
 pub const ACCEPTED: &str = "flare_accepted_total";
-/// Puts and deletes that somebody is told of.
+/// Puts and deletes that a client is told of.
 pub const CHANGED: &str = "flare_changed_total";
 /// Notifications clients accepted.
 pub const DELIVERED: &str = "flare_delivered_total";
@@ -94,10 +110,26 @@ pub const UNKNOWN_IDS: &str = "flare_unknown_ids_total";
 pub const FILTERED: &str = "flare_filter_evaluations_total";
 /// Evaluations of filters that failed.
 pub const FILTER_FAILED: &str = "flare_filter_failures_total";
+/// Entries of the log of what was done that could not be stored.
+pub const AUDIT_LOST: &str = "flare_audit_lost_total";
 /// Seconds from the store to the client, of notifications accepted.
 pub const LATENCY: &str = "flare_delivery_latency_seconds";
+/// Seconds that requests to clients took.
+pub const ATTEMPT_TIME: &str = "flare_attempt_seconds";
+/// Seconds that parts of requests to clients took.
+pub const ATTEMPT_PHASE: &str = "flare_attempt_phase_seconds";
+/// Puts and deletes this runtime answered a second.
+pub const PUT_RATE: &str = "flare_puts_per_second";
 /// Notifications pending, of all subscriptions.
 pub const LAG: &str = "flare_lag";
+/// Notifications pending of one subscription, or of those without metrics of their own.
+pub const SUBSCRIPTION_LAG: &str = "flare_subscription_lag";
+/// Seconds the oldest change has waited that is pending for a subscription.
+pub const SUBSCRIPTION_OLDEST: &str = "flare_subscription_oldest_pending_seconds";
+/// Attempts of a subscription that failed in a row.
+pub const SUBSCRIPTION_FAILURES: &str = "flare_subscription_failures";
+/// Outcomes of a subscription a second, over the last minute.
+pub const SUBSCRIPTION_RATE: &str = "flare_subscription_outcomes_per_second";
 /// Changes not spread to all subscriptions yet.
 pub const SPREADING: &str = "flare_spreading";
 /// Messages ready in a queue between stages.

@@ -1,5 +1,5 @@
 //! What several rooms need and none owns: locks that outlive a panic, one future that may not be there,
-//! waits that grow with failures.
+//! waits that grow with failures, setters of settings.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +27,28 @@ pub(crate) fn doubled(first: Duration, failures: u32, longest: Duration) -> Dura
     let doublings = failures.saturating_sub(1).min(10);
     (first * 2_u32.pow(doublings)).min(longest)
 }
+
+/// Gives a type of settings a method for each field, named like it, that takes the settings and gives them back
+/// with another value: as the stores' settings have them.
+macro_rules! setters {
+    ($settings:ident { $($field:ident: $given:ty,)* }) => {
+        impl $settings {
+            $(
+                #[doc = concat!(
+                    "The same with another [`", stringify!($field), "`](#structfield.",
+                    stringify!($field), ")."
+                )]
+                #[must_use]
+                pub fn $field(mut self, $field: $given) -> Self {
+                    self.$field = $field.into();
+                    self
+                }
+            )*
+        }
+    };
+}
+
+pub(crate) use setters;
 
 #[cfg(test)]
 mod tests {

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::observe;
-use flare_core::pipeline::Settings;
 use flare_core::port::Lease;
 use flare_testkit::World;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};

@@ -2,7 +2,9 @@
 //!
 //! | span | fields | around |
 //! |---|---|---|
-//! | [`REQUEST`] | `id`, `method`, `path`, `status` | one request, from its headers to its answer |
+//! | [`REQUEST`] | `id`, `method`, `path`, [`caller`](CALLER), `status` | one request, from its headers to its answer |
 
 /// One request, from its headers to its answer.
 pub const REQUEST: &str = "flare.request";
+/// The field of that span that has the name of who asks, if it is known.
+pub const CALLER: &str = "caller";

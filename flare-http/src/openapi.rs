@@ -22,6 +22,8 @@ use crate::wire::problem::ErrorBody;
 /// The OpenAPI 3.1 document of the routes.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
+    #[cfg(feature = "profile")]
+    document.merge(ProfileDocument::openapi());
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             complete(operation);
@@ -61,6 +63,10 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         routes::cluster::nodes,
         routes::cluster::slots,
         routes::cluster::drain,
+        routes::pins::pin_slot,
+        routes::pins::unpin_slot,
+        routes::log::jobs,
+        routes::log::log,
         routes::resources::list,
         routes::resources::create,
         routes::resources::read,
@@ -70,7 +76,24 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         routes::subscriptions::read,
         routes::subscriptions::replace,
         routes::subscriptions::delete,
+        routes::overview::list,
         routes::filters::test,
+        routes::consumers::list,
+        routes::consumers::create,
+        routes::consumers::read,
+        routes::consumers::replace,
+        routes::consumers::delete,
+        routes::consumers::test,
+        routes::pulling::status,
+        routes::pulling::pause,
+        routes::pulling::resume,
+        routes::pulling::rejects,
+        routes::pulling::retry,
+        routes::producers::list,
+        routes::producers::create,
+        routes::producers::read,
+        routes::producers::replace,
+        routes::producers::delete,
         routes::operations::status,
         routes::operations::pause,
         routes::operations::resume,
@@ -81,6 +104,8 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         routes::backfill::cancel_backfill,
         routes::backfill::resync,
         routes::backfill::cancel_resync,
+        routes::pins::pin_subscription,
+        routes::pins::unpin_subscription,
         routes::passive::demand,
         routes::passive::pull,
         routes::passive::settle,
@@ -96,6 +121,8 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
         (name = "subscriptions", description = "Clients' wishes to be told"),
         (name = "operations", description = "What can be asked of a subscription"),
         (name = "passive mode", description = "Clients that take changes when they like"),
+        (name = "consumers", description = "What documents are pulled from"),
+        (name = "consumer operations", description = "What can be asked of a consumer"),
         (name = "documents", description = "What clients are told of"),
         (name = "node", description = "This process"),
         (name = "cluster", description = "All processes"),
@@ -103,14 +130,21 @@ pub(crate) async fn serve(Shared(state): Shared<State>, _: NoQuery) -> Result<Re
 )]
 struct Document;
 
+/// What the feature `profile` adds.
+#[cfg(feature = "profile")]
+#[derive(OpenApi)]
+#[openapi(paths(routes::profile::profile))]
+struct ProfileDocument;
+
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten()
 }
 
-/// Says of an object with known fields that it has no others.
+/// Says of an object with known fields that it has no others, unless it says so itself.
 fn close(schema: &mut RefOr<Schema>) {
     if let RefOr::T(Schema::Object(object)) = schema
         && !object.properties.is_empty()
+        && object.additional_properties.is_none()
     {
         object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
     }
@@ -163,8 +197,9 @@ fn complete(operation: &mut Operation) {
         }
     }
     // What is asked of something that exists takes no body as well.
-    let asks = |tag: &String| tag == "operations" || tag == "cluster";
-    let optional = operation.tags.iter().flatten().any(asks);
+    let asks = |tag: &String| tag.ends_with("operations") || tag == "cluster";
+    let says_nothing_without = operation.operation_id.as_deref() == Some("pinSlot");
+    let optional = operation.tags.iter().flatten().any(asks) && !says_nothing_without;
     if let (true, Some(RefOr::T(body))) = (optional, &mut operation.request_body) {
         body.required = Some(Required::False);
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use flare_core::Flare;
 use flare_core::port::Clock;
 
+use crate::auth::Caller;
 use crate::extract::Bodies;
 use crate::openapi::openapi;
 
@@ -38,6 +39,8 @@ impl fmt::Debug for Metrics {
 #[derive(Clone)]
 pub(crate) struct State {
     inner: Arc<Inner>,
+    /// The handle of who asks, where a request says who that is.
+    acting: Option<Flare>,
 }
 
 struct Inner {
@@ -53,11 +56,17 @@ impl State {
         // Names, texts and numbers: they cannot fail to be written.
         let openapi = serde_json::to_vec(&openapi()).unwrap_or_default().into();
         let bodies = Arc::new(Bodies::new(options.bodies_limit, options.body_limit));
-        Self { inner: Arc::new(Inner { flare, options, bodies, openapi }) }
+        Self { inner: Arc::new(Inner { flare, options, bodies, openapi }), acting: None }
+    }
+
+    /// The same for a request of that caller.
+    pub(crate) fn acting_as(&self, caller: &Caller) -> Self {
+        let acting = Some(self.inner.flare.acting_as(caller.name()));
+        Self { acting, ..self.clone() }
     }
 
     pub(crate) fn flare(&self) -> &Flare {
-        &self.inner.flare
+        self.acting.as_ref().unwrap_or(&self.inner.flare)
     }
 
     pub(crate) fn options(&self) -> &Options {

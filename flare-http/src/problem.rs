@@ -74,6 +74,21 @@ impl Problem {
         self.status
     }
 
+    /// What is wrong, in words that may be shown; empty if the status says it all.
+    pub fn reason(&self) -> &str {
+        &self.detail
+    }
+
+    /// The field, parameter or header at fault.
+    pub fn field_name(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// The fault of our own behind it, for a log and for nobody else.
+    pub fn error(&self) -> Option<&Error> {
+        self.source.as_ref()
+    }
+
     /// The fault behind it, for the log.
     pub(crate) fn fault(mut self, error: Error) -> Self {
         self.source = Some(error);
@@ -94,7 +109,7 @@ impl Problem {
     pub(crate) fn outdated() -> Self {
         Self::new(StatusCode::PRECONDITION_FAILED)
             .field("If-Match")
-            .detail("the subscription has changed since: read it again")
+            .detail("it has changed since: read it again")
     }
 }
 

@@ -13,7 +13,7 @@ use crate::stores;
 
 /// What to copy, and where to.
 #[derive(Debug, Args)]
-pub(crate) struct Wish {
+pub(crate) struct BackupOptions {
     /// Where to: a file that is not there yet.
     #[arg(value_name = "FILE")]
     to: PathBuf,
@@ -21,16 +21,16 @@ pub(crate) struct Wish {
     source: Source,
 }
 
-pub(crate) fn carry_out(wish: &Wish) -> Result<(), Failure> {
-    let config = wish.source.read()?;
+pub(crate) fn carry_out(options: &BackupOptions) -> Result<(), Failure> {
+    let config = options.source.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start", error))?;
     runtime.block_on(async {
         let upkeep = stores::repository_upkeep(&config).await?;
-        let copied = upkeep.backup(&wish.to, &Shown::default()).await;
+        let copied = upkeep.backup(&options.to, &Shown::default()).await;
         copied.map_err(|error| Failure::new(format!("there is no copy: {error}")))
     })?;
-    say(&format!("{}: complete, and checked ({})\n", wish.to.display(), size(&wish.to)));
+    say(&format!("{}: complete, and checked ({})\n", options.to.display(), size(&options.to)));
     Ok(())
 }
 

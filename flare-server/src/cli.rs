@@ -10,6 +10,8 @@ use flare_core::port::Purpose;
 
 use crate::config::{Config, Layers};
 use crate::failure::Failure;
+#[cfg(feature = "profile")]
+use crate::profile;
 use crate::{backup, filter, start, status, upkeep, version};
 
 /// Tells clients when documents change.
@@ -27,15 +29,18 @@ enum Command {
     /// Run the server until SIGTERM or ctrl-c, then drain.
     Start(Source),
     /// Create all that the stores need, and bring what they hold to the format of this version.
-    Setup(upkeep::Wish),
+    Setup(upkeep::UpkeepOptions),
     /// Create again what is missing in the stores, and put right what is wrong.
-    Fixup(upkeep::Wish),
+    Fixup(upkeep::UpkeepOptions),
     /// Remove from the stores what belongs to nothing.
-    Cleanup(upkeep::Wish),
+    Cleanup(upkeep::UpkeepOptions),
     /// Copy everything that is stored into a new file, while the server runs or not.
-    Backup(backup::Wish),
+    Backup(backup::BackupOptions),
     /// Ask a running server how it and its subscriptions are doing.
     Status(status::Question),
+    /// Watch what a running server uses the processor for, and write it into a file.
+    #[cfg(feature = "profile")]
+    Profile(profile::ProfileOptions),
     /// Try a subscription's filter on a document.
     Filter(filter::FilterQuestion),
     /// Print the configuration in effect as TOML, secrets masked.
@@ -90,11 +95,13 @@ impl Source {
 pub fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Start(source) => source.read().and_then(|config| start::start(&config)),
-        Command::Setup(wish) => upkeep::carry_out(Purpose::Setup, &wish),
-        Command::Fixup(wish) => upkeep::carry_out(Purpose::Fixup, &wish),
-        Command::Cleanup(wish) => upkeep::carry_out(Purpose::Cleanup, &wish),
-        Command::Backup(wish) => backup::carry_out(&wish),
+        Command::Setup(options) => upkeep::carry_out(Purpose::Setup, &options),
+        Command::Fixup(options) => upkeep::carry_out(Purpose::Fixup, &options),
+        Command::Cleanup(options) => upkeep::carry_out(Purpose::Cleanup, &options),
+        Command::Backup(options) => backup::carry_out(&options),
         Command::Status(question) => status::ask(&question),
+        #[cfg(feature = "profile")]
+        Command::Profile(options) => profile::take(&options),
         Command::Filter(question) => filter::ask(&question),
         Command::Config(source) => source.read().and_then(|config| show(&config)),
         Command::Version => {

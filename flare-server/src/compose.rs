@@ -1,83 +1,44 @@
 //! Takes the configuration and the stores it names; gives Flare on them, and the router in front
 //! of it.
 
-use std::time::Duration;
-
 use axum::Router;
-use flare_core::cluster::{ClusterSettings, Roles};
+use flare_core::cluster::ClusterSettings;
 use flare_core::http::{Guard, HttpConfig};
-use flare_core::pipeline::Settings;
 use flare_core::{Backend, Error, Flare, Runtime};
 use flare_http::Api;
 use flare_http::auth::Tokens;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 
-use crate::config::{Config, Delivery, LeaseEngine, QueueEngine, Role, Scope, Token};
+use crate::config::{Config, Delivery, Scope, Token};
 use crate::failure::Failure;
-use crate::version;
+use crate::{brokers, version};
 
 /// Flare and the work behind it.
 pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime), Failure> {
-    let http = guard(&config.delivery).map(|guard| HttpConfig::new().guard(guard));
-    let built = http.and_then(|http| {
-        let builder = Flare::builder(stores).settings(settings(config)).http(http);
-        let builder = builder.cluster(cluster(config));
-        if config.cluster.exclusive { builder.exclusive().build() } else { builder.build() }
-    });
-    built.map_err(|error| Failure::because("cannot put Flare together", error))
-}
-
-fn settings(config: &Config) -> Settings {
-    let mut settings = Settings::default();
-    settings.timeout = config.delivery.timeout;
-    settings.concurrency = config.delivery.concurrency;
-    settings.max_ttl = config.delivery.max_ttl;
-    settings.in_flight_limit = config.delivery.in_flight_limit as usize;
-    settings.content_limit = usize::try_from(config.delivery.content_limit).unwrap_or(usize::MAX);
-    settings.hold_limit = config.delivery.hold_limit;
-    settings.suspend_after = config.delivery.suspend_after;
-    settings.tombstone_retention = config.repository.tombstone_retention;
-    settings.dead_letter_retention = config.repository.dead_letter_retention;
-    settings.drain_limit = config.worker.drain_timeout;
-    settings.pinned_slots = config.cluster.pinned_slots;
-    if config.queue.engine == QueueEngine::Sqs {
-        settings.slots = Some(config.queue.sqs.slots);
-        settings.placement = config.queue.sqs.placement;
-    }
-    settings
-}
-
-/// How long a node that died keeps its work from others.
-fn lease_ttl(config: &Config) -> Duration {
-    match config.lease.engine {
-        LeaseEngine::Etcd => config.lease.etcd.ttl,
-        LeaseEngine::Sqlite | LeaseEngine::Memory | LeaseEngine::MongoDb => {
-            ClusterSettings::default().ttl
-        }
-    }
+    let failed = |error| Failure::because("cannot put Flare together", error);
+    let guard = guard(&config.delivery).map_err(failed)?;
+    let connectors = brokers::connectors(config, &guard)?;
+    let http = HttpConfig::new().guard(guard);
+    let builder = Flare::builder(stores).settings(config.settings.clone()).http(http);
+    let builder = builder.cluster(node(config));
+    let builder = connectors.into_iter().fold(builder, |builder, it| builder.source(it));
+    let builder = if config.cluster.exclusive { builder.exclusive() } else { builder };
+    builder.build().map_err(failed)
 }
 
 /// This process's part in the cluster.
-fn cluster(config: &Config) -> ClusterSettings {
-    let has = |role| config.cluster.roles.contains(&role);
-    let mut settings = ClusterSettings::default();
-    settings.name = match config.cluster.name.as_str() {
-        "" => format!("{}:{}", host(), config.http.server.addr.port()),
-        name => name.to_owned(),
-    };
-    settings.roles = Roles::ALL;
-    settings.roles.leads = has(Role::Lead);
-    settings.roles.works = config.works();
-    settings.roles.ingests = has(Role::Ingest);
-    settings.weight = config.cluster.weight;
-    settings.shed_load = config.cluster.shed_load;
-    settings.ttl = lease_ttl(config);
+fn node(config: &Config) -> ClusterSettings {
+    let mut node = config.node.clone();
+    if node.name.is_empty() {
+        node.name = format!("{}:{}", host(), config.http.server.addr.port());
+    }
+    node.roles.works = config.works();
     // What fits into a lease follows from how long that is.
-    settings.call_limit = settings.call_limit.min(settings.ttl / 4);
-    settings.hand_over_limit = settings.hand_over_limit.max(settings.ttl);
-    settings.sweep_every = settings.sweep_every.max(settings.ttl);
-    settings
+    node.call_limit = node.call_limit.min(node.ttl / 4);
+    node.hand_over_limit = node.hand_over_limit.max(node.ttl);
+    node.sweep_every = node.sweep_every.max(node.ttl);
+    node
 }
 
 /// The name of this machine.
@@ -103,7 +64,7 @@ pub(crate) fn router(
     metrics: PrometheusHandle,
 ) -> Result<Router, Failure> {
     let server = &config.http.server;
-    let api = Api::new(flare)
+    let api = Api::new(flare.clone())
         .body_limit(usize::try_from(server.body_limit).unwrap_or(usize::MAX))
         .bodies_limit(usize::try_from(server.bodies_limit).unwrap_or(usize::MAX))
         .timeout(server.timeout)
@@ -112,8 +73,37 @@ pub(crate) fn router(
         .commit(version::COMMIT)
         .metrics(move || metrics.render());
     let tokens = &config.http.auth.tokens;
-    let api = if tokens.is_empty() { api } else { api.auth(holders(tokens)?) };
-    Ok(api.router())
+    let holders = (!tokens.is_empty()).then(|| holders(tokens)).transpose()?;
+    let pages = pages(config, flare, holders.as_ref());
+    let api = match holders {
+        None => api,
+        Some(holders) => api.auth(holders),
+    };
+    let router: Router = api.router();
+    Ok(match pages {
+        None => router,
+        // With and without a slash at its end.
+        Some(pages) => router.nest_service("/console", pages),
+    })
+}
+
+/// The pages, as the configuration wants them.
+#[cfg(feature = "console")]
+fn pages(config: &Config, flare: Flare, holders: Option<&Tokens>) -> Option<Router> {
+    let server = &config.http.server;
+    let console =
+        flare_console::Console::new(flare).timeout(server.timeout).version(version::VERSION);
+    let console = match holders {
+        None => console,
+        Some(holders) => console.auth(holders.clone()),
+    };
+    config.console.enable.then(|| console.router())
+}
+
+/// None are built in.
+#[cfg(not(feature = "console"))]
+fn pages(_: &Config, _: Flare, _: Option<&Tokens>) -> Option<Router> {
+    None
 }
 
 fn holders(tokens: &[Token]) -> Result<Tokens, Failure> {
@@ -123,7 +113,11 @@ fn holders(tokens: &[Token]) -> Result<Tokens, Failure> {
             Scope::Write => flare_http::auth::Scope::Write,
             Scope::Admin => flare_http::auth::Scope::Admin,
         };
-        let added = holders.with(token.token.expose_secret(), scope);
+        let secret = token.token.expose_secret();
+        let added = match token.name.as_str() {
+            "" => holders.with(secret, scope),
+            name => holders.with_named(name, secret, scope),
+        };
         added.map_err(|invalid| Failure::new(format!("http.auth.tokens: {}", invalid.reason())))
     })
 }

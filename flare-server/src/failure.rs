@@ -28,6 +28,11 @@ impl Failure {
         Self::Usage(what.into())
     }
 
+    /// A setting is wrong, by the key it has in the configuration: libraries name it as hosts write it, in Rust.
+    pub(crate) fn setting(table: &str, field: &str, reason: &str) -> Self {
+        Self::Usage(format!("{table}.{} {reason}", field.replace('_', "-")))
+    }
+
     pub(crate) fn because(
         what: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,

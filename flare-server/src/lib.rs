@@ -2,7 +2,9 @@
 
 mod backup;
 mod bind;
+mod brokers;
 mod cli;
+mod client;
 mod compose;
 pub mod config;
 mod descriptors;
@@ -11,6 +13,10 @@ mod failure;
 mod filter;
 mod logging;
 mod metering;
+mod otlp;
+mod postgres;
+#[cfg(feature = "profile")]
+mod profile;
 mod serve;
 mod signals;
 mod sqlite;

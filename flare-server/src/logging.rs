@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::{Format as Form, Json, JsonFields, Writer};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -16,9 +17,11 @@ use tracing_subscriber::{Layer, Registry, fmt as lines};
 
 use crate::config::{Format, Log, Output};
 use crate::failure::Failure;
+use crate::otlp::Telemetry;
 use crate::version;
 
-pub(crate) fn install(log: &Log) -> Result<(), Failure> {
+/// Spans go to a collector, too, if there is one, whatever the level of the log.
+pub(crate) fn install(log: &Log, telemetry: Option<&Telemetry>) -> Result<(), Failure> {
     let (writer, terminal) = writer(&log.output)?;
     // A log that cannot be written must not end the server, nor say so on a broken stream.
     let layer = lines::layer().with_writer(writer).log_internal_errors(false);
@@ -30,8 +33,21 @@ pub(crate) fn install(log: &Log) -> Result<(), Failure> {
             .event_format(WithCommit(lines::format().json().flatten_event(true)))
             .boxed(),
     };
-    let subscriber = Registry::default().with(layer).with(log.level.targets());
-    subscriber.try_init().map_err(|error| Failure::because("cannot set up the log", error))
+    let installed = match telemetry.and_then(Telemetry::spans) {
+        None => Registry::default().with(layer).with(log.level.targets()).try_init(),
+        Some(spans) => {
+            let layer = layer.with_filter(log.level.targets());
+            // A put's own span is for whoever debugs, in the log; and what others' crates say of
+            // themselves is not ours to send.
+            let sent = filter_fn(|it| match it.is_span() {
+                true => it.target().starts_with("flare") && *it.level() <= Level::DEBUG,
+                false => *it.level() <= Level::WARN,
+            });
+            let spans = spans.with_filter(sent.with_max_level_hint(LevelFilter::DEBUG));
+            Registry::default().with(layer).with(spans).try_init()
+        }
+    };
+    installed.map_err(|error| Failure::because("cannot set up the log", error))
 }
 
 fn writer(output: &Output) -> Result<(BoxMakeWriter, bool), Failure> {

@@ -43,9 +43,8 @@ pub(crate) fn tell(config: &Config) {
 
 /// How the configuration wants the file opened.
 pub(crate) fn file(config: &Config) -> SqliteConfig {
-    let table = &config.repository.sqlite;
     let most = usize::try_from(config.http.server.body_limit).unwrap_or(usize::MAX);
-    SqliteConfig::new(&table.path).timeout(table.timeout).max_content(most)
+    config.repository.sqlite.clone().max_content(most)
 }
 
 /// Says why the file cannot be used, and what to set instead. What is behind the error it leaves out: the

@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 use crate::bind::bind;
 use crate::config::{Config, Engine};
 use crate::failure::{Chain, Failure};
+use crate::otlp::Telemetry;
 use crate::serve::{Limits, serve};
 use crate::signals::Signals;
 use crate::{compose, descriptors, logging, metering, sqlite, stores, version};
@@ -21,19 +22,26 @@ use crate::{compose, descriptors, logging, metering, sqlite, stores, version};
 const LAST: Duration = Duration::from_secs(2);
 
 pub(crate) fn start(config: &Config) -> Result<(), Failure> {
-    logging::install(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start threads", error))?;
-    let outcome = runtime.block_on(run(config));
+    let telemetry = {
+        let _on_it = runtime.enter();
+        Telemetry::start(&config.otlp)?
+    };
+    logging::install(&config.log, telemetry.as_ref())?;
+    let outcome = runtime.block_on(run(config, telemetry.as_ref()));
+    if let Some(telemetry) = telemetry {
+        telemetry.end();
+    }
     // Whatever still hangs (a name lookup) must not keep the process.
     runtime.shutdown_background();
     outcome
 }
 
-async fn run(config: &Config) -> Result<(), Failure> {
+async fn run(config: &Config, telemetry: Option<&Telemetry>) -> Result<(), Failure> {
     let listening = |error| Failure::because("cannot listen for signals", error);
     let mut signals = Signals::listen().map_err(listening)?;
-    let metrics = metering::install()?;
+    let metrics = metering::install(telemetry)?;
     let stores = tokio::select! {
         stores = stores::connect(config) => stores?,
         name = signals.next() => {
@@ -44,7 +52,10 @@ async fn run(config: &Config) -> Result<(), Failure> {
     let listener = bind(config.http.server.addr).await?;
     let (flare, runtime) = compose::flare(config, stores)?;
     let router = match compose::router(config, flare.clone(), metrics.clone()) {
-        Ok(router) => router,
+        Ok(router) => match telemetry {
+            Some(telemetry) => telemetry.around(router),
+            None => router,
+        },
         Err(failure) => {
             runtime.unused();
             return Err(failure);
@@ -64,7 +75,7 @@ async fn run(config: &Config) -> Result<(), Failure> {
     let mut work = Work(tokio::spawn(runtime.run(stopped)));
 
     let clock = SystemClock::new();
-    let drain = config.worker.drain_timeout;
+    let drain = config.settings.drain_limit;
     let mut fault = None;
     let mut asked_at = Duration::ZERO;
     let mut stop = Some(stop);
@@ -145,7 +156,8 @@ async fn deliver_the_rest(config: &Config, flare: &Flare, limit: Duration) {
 
 fn limits(config: &Config) -> Limits {
     let server = &config.http.server;
-    let in_flight = if config.works() { config.delivery.in_flight_limit } else { 0 };
+    let in_flight = if config.works() { config.settings.in_flight_limit } else { 0 };
+    let in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
     Limits {
         connections: descriptors::connections(server.connection_limit, in_flight),
         header_timeout: server.header_timeout,
@@ -170,7 +182,7 @@ fn warn_of(config: &Config) {
              keep others off that network"
         );
     }
-    let reserved = config.cluster.pinned_slots;
+    let reserved = config.settings.pinned_slots;
     if reserved > 0 {
         warn!(
             "cluster.pinned-slots sets {reserved} slots aside that nothing in this program uses: only \

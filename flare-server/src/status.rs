@@ -1,16 +1,16 @@
 //! Takes the address of a running server; gives how it, its cluster and its subscriptions are, as
 //! a table. Knows the REST interface only: it works on any server it can reach.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use flare_core::model::duration::parse_duration;
+use flare_core::model::{Invalid, SummaryOrder};
 use reqwest::{Client, Url};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 
 use crate::cli::say;
+use crate::client;
 use crate::failure::{Chain, Failure};
 use crate::table::Table;
 use crate::watch::watch;
@@ -30,15 +30,24 @@ pub(crate) struct Question {
     /// A bearer token that may read.
     #[arg(long, env = "FLARE_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Which subscriptions are shown first while watching: those with the greatest lag, the oldest pending change, most
+    /// failures in a row or the highest rate.
+    #[arg(long, default_value = "lag", value_name = "ORDER", requires = "watch", value_parser = order)]
+    order: SummaryOrder,
     /// Show at most this many subscriptions.
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
-    /// Show node, cluster and slots again and again, until ctrl-c.
+    /// Show node, cluster, slots and the subscriptions, those first that are furthest behind, again and again until
+    /// ctrl-c.
     #[arg(long)]
     watch: bool,
     /// How long to wait in between, as 500ms or 2s.
     #[arg(long, default_value = "1s", value_name = "TIME", requires = "watch", value_parser = interval)]
     interval: Duration,
+}
+
+fn order(text: &str) -> Result<SummaryOrder, String> {
+    text.parse().map_err(|invalid: Invalid| invalid.reason().to_owned())
 }
 
 /// Without a pause, asking would be all that the server is busy with.
@@ -51,7 +60,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub(crate) fn ask(question: &Question) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start", error))?;
-    let server = Server { client: client()?, question };
+    let server = Server { client: client::new(TIMEOUT)?, question };
     if question.watch {
         return runtime.block_on(watch(&server, question.interval));
     }
@@ -117,6 +126,25 @@ impl Server<'_> {
         Ok((table, left_out))
     }
 
+    /// The subscriptions of all resources, those first that were asked for, and all of them together.
+    pub(crate) async fn worst(&self) -> Result<(Vec<Value>, Value), Failure> {
+        let Question { order, limit, .. } = self.question;
+        let (mut worst, mut totals) = (Vec::new(), Value::Null);
+        while worst.len() < *limit {
+            let most = PAGE.min(limit - worst.len());
+            let path = format!("subscriptions?order={order}&limit={most}&offset={}", worst.len());
+            let mut page = self.get(&path).await?;
+            totals = page["totals"].take();
+            let Value::Array(entries) = page["subscriptions"].take() else { break };
+            let last = entries.len() < most;
+            worst.extend(entries);
+            if last {
+                break;
+            }
+        }
+        Ok((worst, totals))
+    }
+
     /// All entries of a list, page by page.
     pub(crate) async fn list(&self, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
         let mut all = Vec::new();
@@ -179,23 +207,4 @@ pub(crate) fn text(value: &Value) -> String {
         },
         other => other.to_string(),
     }
-}
-
-/// A client that asks the server itself: no proxies, no redirects.
-fn client() -> Result<Client, Failure> {
-    let failed = |error: rustls::Error| Failure::because("cannot set up TLS", error);
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let client = Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(TIMEOUT)
-        .tls_backend_preconfigured(tls);
-    client.build().map_err(|error| Failure::because("cannot set up an HTTP client", error))
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use flare_backend_memory::{MemoryBackend, MemoryConfig};
+use flare_backend_memory::MemoryBackend;
 use flare_backend_mongo::{
     MongoBackend, MongoConfig, MongoLease, MongoQueue, MongoRepository, MongoUpkeep,
 };
@@ -11,11 +11,10 @@ use flare_backend_sqs::{SqsConfig, SqsQueue};
 use flare_core::port::{Part, Purpose, Queue, Repository, SystemClock, Upkeep};
 use flare_core::upkeep::{Caretaker, QueueUpkeep};
 use flare_core::{Backend, Error, ErrorKind};
-use secrecy::ExposeSecret;
 
-use crate::config::{Config, Engine, LeaseEngine, Mongo, QueueEngine, Reads, Sqs, Writes};
+use crate::config::{Config, Engine, LeaseEngine, QueueEngine};
 use crate::failure::Failure;
-use crate::{etcd, sqlite};
+use crate::{etcd, postgres, sqlite};
 
 /// All stores, each with the engine the configuration names. They have to be set up.
 pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
@@ -23,16 +22,20 @@ pub(crate) async fn connect(config: &Config) -> Result<Backend, Failure> {
         let connected = MongoBackend::connect(place.config()).await;
         return Ok(connected.map_err(|error| place.refusal(&error))?.into());
     }
+    if Part::ALL.iter().all(|part| config.in_postgresql(*part)) {
+        return postgres::connect(config).await;
+    }
     let memory = memory(config);
     let file = match config.repository.engine {
         Engine::Sqlite => sqlite::open(config).await?.into(),
-        Engine::Memory | Engine::MongoDb => Backend::none(),
+        Engine::Memory | Engine::MongoDb | Engine::PostgreSql => Backend::none(),
     };
     let mut stores = Backend::none();
     for part in Part::ALL {
         stores = match Home::of(config, part) {
             Home::File => stores.with(part, &file),
             Home::Memory => stores.with(part, &memory),
+            Home::PostgreSql => stores.with(part, &postgres::part(config, part).await?),
             Home::MongoDb(place) => {
                 let connected = on_mongodb(place.config(), part).await;
                 stores.with(part, &connected.map_err(|error| place.refusal(&error))?)
@@ -62,6 +65,7 @@ pub(crate) async fn caretaker(
         kept = match Home::of(config, *part) {
             Home::File => kept.upkeep(sqlite::upkeep(config, *part)),
             Home::Memory => kept.with(*part, &memory),
+            Home::PostgreSql => kept.upkeep(postgres::upkeep(config, *part).await?),
             Home::MongoDb(place) => {
                 let upkeep = mongo_upkeep(place.config(), *part).await;
                 kept.upkeep(upkeep.map_err(|error| place.refusal(&error))?)
@@ -83,6 +87,7 @@ pub(crate) async fn caretaker(
 pub(crate) async fn repository_upkeep(config: &Config) -> Result<Arc<dyn Upkeep>, Failure> {
     match Home::of(config, Part::Repository) {
         Home::File => Ok(sqlite::upkeep(config, Part::Repository)),
+        Home::PostgreSql => postgres::upkeep(config, Part::Repository).await,
         Home::MongoDb(place) => {
             let upkeep = mongo_upkeep(place.config(), Part::Repository).await;
             upkeep.map_err(|error| place.refusal(&error))
@@ -112,9 +117,10 @@ async fn sqs_upkeep(config: &Config, purpose: Purpose) -> Result<Option<Arc<dyn 
         stored => stored,
     };
     let kept = |repository| QueueUpkeep::new("sqs", queue, repository);
-    let reserved = config.cluster.pinned_slots;
-    let placed =
-        |upkeep: QueueUpkeep| upkeep.placed(table.placement, table.slots).reserving(reserved);
+    let reserved = config.settings.pinned_slots;
+    let placed = |upkeep: QueueUpkeep| {
+        upkeep.placed(config.settings.placement, table.slots).reserving(reserved)
+    };
     Ok(repository.map(|repository| Arc::new(placed(kept(repository))) as _))
 }
 
@@ -133,6 +139,10 @@ async fn left_over_queues(config: &Config) -> Result<Option<Arc<dyn Upkeep>>, Fa
                 None => return Ok(None),
             }
         }
+        Home::PostgreSql => match postgres::queue_if_there(config).await? {
+            Some(queue) => ("postgresql", queue),
+            None => return Ok(None),
+        },
         Home::Memory | Home::Sqs | Home::Etcd => return Ok(None),
     };
     let repository = stored_repository(config).await?;
@@ -147,6 +157,7 @@ async fn stored_repository(config: &Config) -> Result<Option<Arc<dyn Repository>
             let connected = MongoRepository::connect(place.config()).await;
             place.if_set_up(connected)?.map(|repository| Arc::new(repository) as _)
         }
+        Home::PostgreSql => postgres::repository_if_there(config).await?.map(|it| it as _),
         Home::Memory | Home::Sqs | Home::Etcd => None,
     })
 }
@@ -170,36 +181,13 @@ async fn on_mongodb(config: MongoConfig, part: Part) -> Result<Backend, Error> {
     Ok(stores)
 }
 
-async fn on_sqs(table: &Sqs) -> Result<SqsQueue, Failure> {
-    SqsQueue::connect(sqs_config(table)).await.map_err(|error| match error.field() {
+async fn on_sqs(table: &SqsConfig) -> Result<SqsQueue, Failure> {
+    SqsQueue::connect(table.clone()).await.map_err(|error| match error.field() {
         Some(field) if error.kind() == ErrorKind::Invalid => {
-            Failure::usage(format!("queue.sqs.{field} {}", error.detail()))
+            Failure::setting("queue.sqs", field, error.detail())
         }
         _ => Failure::new(format!("cannot use SQS as [queue.sqs] says: {error}")),
     })
-}
-
-fn sqs_config(table: &Sqs) -> SqsConfig {
-    let limit = usize::try_from(table.message_limit).unwrap_or(usize::MAX);
-    let mut config = SqsConfig::new()
-        .prefix(&table.prefix)
-        .fifo(table.fifo)
-        .message_limit(limit)
-        .timeout(table.timeout);
-    // What is left out is the machine's to say.
-    if !table.endpoint.is_empty() {
-        config = config.endpoint(&table.endpoint);
-    }
-    if !table.region.is_empty() {
-        config = config.region(&table.region);
-    }
-    if !table.key.is_empty() {
-        config = config.credentials(&table.key, table.secret.expose_secret());
-    }
-    if !table.assume_role.is_empty() {
-        config = config.assume_role(&table.assume_role);
-    }
-    config
 }
 
 /// What keeps a part.
@@ -208,6 +196,7 @@ enum Home<'a> {
     File,
     Memory,
     MongoDb(Place<'a>),
+    PostgreSql,
     Sqs,
     Etcd,
 }
@@ -216,6 +205,9 @@ impl<'a> Home<'a> {
     fn of(config: &'a Config, part: Part) -> Self {
         if let Some(place) = Place::of(config, part) {
             return Self::MongoDb(place);
+        }
+        if config.in_postgresql(part) {
+            return Self::PostgreSql;
         }
         let in_file = match part {
             Part::Queue if config.queue.engine == QueueEngine::Sqs => return Self::Sqs,
@@ -231,7 +223,7 @@ impl<'a> Home<'a> {
 /// A table about MongoDB, with its name.
 struct Place<'a> {
     name: &'static str,
-    table: &'a Mongo,
+    table: &'a MongoConfig,
 }
 
 impl<'a> Place<'a> {
@@ -240,7 +232,7 @@ impl<'a> Place<'a> {
     }
 
     fn config(&self) -> MongoConfig {
-        mongo_config(self.table)
+        self.table.clone()
     }
 
     fn if_set_up<T>(&self, connected: Result<T, Error>) -> Result<Option<T>, Failure> {
@@ -256,16 +248,7 @@ impl<'a> Place<'a> {
     fn refusal(&self, error: &Error) -> Failure {
         let name = self.name;
         match (error.kind(), error.field()) {
-            (ErrorKind::Invalid, Some("uri")) if self.table.uri_has_secrets() => {
-                // The parser quotes what it does not understand.
-                Failure::usage(format!(
-                    "{name}.uri is no MongoDB address (why is not shown, as that may quote a \
-                     secret; / : ? # [ ] @ % in user or password have to be percent-encoded)"
-                ))
-            }
-            (ErrorKind::Invalid, Some(field)) => {
-                Failure::usage(format!("{name}.{field} {}", error.detail()))
-            }
+            (ErrorKind::Invalid, Some(field)) => Failure::setting(name, field, error.detail()),
             (ErrorKind::Unavailable | ErrorKind::Timeout, _) => Failure::new(format!(
                 "cannot reach MongoDB (is it running? {name}.uri says where): {error}"
             )),
@@ -274,39 +257,9 @@ impl<'a> Place<'a> {
     }
 }
 
-fn mongo_config(table: &Mongo) -> MongoConfig {
-    let mut config = MongoConfig::new(table.uri.expose_secret())
-        .timeout(table.timeout)
-        .poll_every(table.poll_every)
-        .writes(match table.writes {
-            Writes::Majority => flare_backend_mongo::Writes::Majority,
-            Writes::Members(members) => flare_backend_mongo::Writes::Members(members),
-        })
-        .reads(match table.reads {
-            Reads::Majority => flare_backend_mongo::Reads::Majority,
-            Reads::Local => flare_backend_mongo::Reads::Local,
-            Reads::Linearizable => flare_backend_mongo::Reads::Linearizable,
-        });
-    // What is left out is the URI's to say.
-    if !table.database.is_empty() {
-        config = config.database(&table.database);
-    }
-    if !table.username.is_empty() {
-        config = config.credentials(&table.username, table.password.expose_secret());
-    }
-    if !table.replica_set.is_empty() {
-        config = config.replica_set(&table.replica_set);
-    }
-    if table.pool_limit > 0 {
-        config = config.pool_limit(table.pool_limit);
-    }
-    config
-}
-
 /// All parts in this process's memory; those that are elsewhere stay empty, and cost nothing.
 fn memory(config: &Config) -> Backend {
     let most = usize::try_from(config.http.server.body_limit).unwrap_or(usize::MAX);
-    let limits =
-        MemoryConfig::default().max_bytes(config.repository.memory.max_bytes).max_content(most);
+    let limits = config.repository.memory.clone().max_content(most);
     MemoryBackend::with_config(limits, Arc::new(SystemClock::new())).into()
 }

@@ -29,24 +29,31 @@ pub trait Fixture: Send + Sync + 'static {
     fn tick(&self) -> Duration {
         Duration::from_secs(1)
     }
+
+    /// For leases: after how many changes a watch can certainly no longer begin before them, if the fixture
+    /// knows. Clause L8 makes twice as many and sees the watch end; without it, it makes thousands.
+    fn history(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A port under trial, with its time.
 pub struct Subject<P: ?Sized> {
     port: Arc<P>,
-    time: Arc<dyn Time>,
+    time: Arc<dyn Facts>,
 }
 
 #[async_trait]
-trait Time: Send + Sync {
+trait Facts: Send + Sync {
     async fn pass(&self, time: Duration);
     fn tick(&self) -> Duration;
+    fn history(&self) -> Option<usize>;
 }
 
-struct TimeOf<F>(F);
+struct FactsOf<F>(F);
 
 #[async_trait]
-impl<F: Fixture> Time for TimeOf<F> {
+impl<F: Fixture> Facts for FactsOf<F> {
     async fn pass(&self, time: Duration) {
         self.0.pass(time).await;
     }
@@ -54,13 +61,17 @@ impl<F: Fixture> Time for TimeOf<F> {
     fn tick(&self) -> Duration {
         self.0.tick()
     }
+
+    fn history(&self) -> Option<usize> {
+        self.0.history()
+    }
 }
 
 impl<P: ?Sized> Subject<P> {
     /// Opens a fixture. The guard has to outlive the subject.
     pub async fn open<F: Fixture<Port = P>>(fixture: F) -> (Self, F::Guard) {
         let (port, guard) = fixture.open().await;
-        (Self { port, time: Arc::new(TimeOf(fixture)) }, guard)
+        (Self { port, time: Arc::new(FactsOf(fixture)) }, guard)
     }
 
     /// The port, to share with tasks.
@@ -87,6 +98,11 @@ impl<P: ?Sized> Subject<P> {
     /// `count` of the shortest times the port tells apart.
     pub fn ticks(&self, count: u32) -> Duration {
         self.time.tick() * count
+    }
+
+    /// After how many changes a watch can certainly no longer begin before them, if that is known.
+    pub fn history(&self) -> Option<usize> {
+        self.time.history()
     }
 }
 

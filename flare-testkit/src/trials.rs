@@ -29,8 +29,17 @@ pub struct Service {
 impl Service {
     /// A MongoDB server, at the URI in `FLARE_TEST_MONGODB_URI`.
     pub const MONGODB: Self = Self::new("mongodb", "FLARE_TEST_MONGODB_URI");
+    /// A PostgreSQL server, the newest that is known, at the URI in `FLARE_TEST_POSTGRESQL_URI`.
+    pub const POSTGRESQL: Self = Self::new("postgresql", "FLARE_TEST_POSTGRESQL_URI");
+    /// A PostgreSQL 15, the oldest that is known, at the URI in `FLARE_TEST_POSTGRESQL15_URI`.
+    pub const POSTGRESQL_15: Self = Self::new("postgresql15", "FLARE_TEST_POSTGRESQL15_URI");
+    /// A PgBouncer before that newest PostgreSQL, which hands out connections per transaction, at the URI in
+    /// `FLARE_TEST_PGBOUNCER_URI`.
+    pub const PGBOUNCER: Self = Self::new("pgbouncer", "FLARE_TEST_PGBOUNCER_URI");
     /// An SQS server, at the URL in `FLARE_TEST_SQS_ENDPOINT`.
     pub const SQS: Self = Self::new("sqs", "FLARE_TEST_SQS_ENDPOINT");
+    /// A RabbitMQ broker, at the URI in `FLARE_TEST_RABBITMQ_URI`.
+    pub const RABBITMQ: Self = Self::new("rabbitmq", "FLARE_TEST_RABBITMQ_URI");
     /// An etcd cluster, at the URLs in `FLARE_TEST_ETCD_ENDPOINTS`.
     pub const ETCD: Self = Self::new("etcd", "FLARE_TEST_ETCD_ENDPOINTS");
 

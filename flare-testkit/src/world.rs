@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{
     DocumentChange, DocumentUrl, NewResource, Resource, Row, RowKey, Subscription, SubscriptionId,
     SubscriptionSpec, Timestamp,
 };
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, Queue, Repository, SystemClock};
 use flare_core::{Backend, Flare, FlareBuilder, Result, Runtime};
 use tokio::sync::oneshot;

@@ -6,6 +6,8 @@ docker_runs() {
 
 compose() {
     FLARE_MONGODB_PORT=$(docker_port mongodb) FLARE_SQS_PORT=$(docker_port sqs) FLARE_ETCD_PORT=$(docker_port etcd) \
+        FLARE_POSTGRESQL_PORT=$(docker_port postgresql) FLARE_POSTGRESQL15_PORT=$(docker_port postgresql15) \
+        FLARE_PGBOUNCER_PORT=$(docker_port pgbouncer) FLARE_RABBITMQ_PORT=$(docker_port rabbitmq) \
         timeout 900 docker compose --project-name "flare-$(fingerprint "$STATE")" --file "$ROOT/compose.yaml" "$@" >&2 9>&-
 }
 docker_port() { recall "$1" ports | cut -d' ' -f1; }

@@ -45,7 +45,13 @@ mongodb_ready() { # PORT
     local hello
     hello=$(mongo "$1" admin '{"hello": 1}') || return 1
     case $hello in
-        *'"isWritablePrimary": true'*) return 0 ;;
+        *'"isWritablePrimary": true'*)
+            # Files of collections that are gone stay open for long otherwise, and tests make more of them than a
+            # process may have.
+            mongo "$1" admin '{"setParameter": 1, "wiredTigerEngineRuntimeConfig":
+                "file_manager=(close_idle_time=10,close_scan_interval=5,close_handle_minimum=250)"}' >&2
+            return
+            ;;
         *'"isreplicaset": true'*) # a new replica set, which has to be told that it is one
             mongo "$1" admin '{"replSetInitiate": {"_id": "flare", "members": [{"_id": 0, "host": "127.0.0.1:'"$1"'"}]}}' ;;
     esac

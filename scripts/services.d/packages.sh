@@ -4,6 +4,8 @@
 
 SUITE=trixie            # the Debian release that etcd and, for MongoDB on older systems, glibc come from
 ETCD_VERSION=3.5.16-4
+PROMETHEUS_VERSION=2.53.3+ds1-2
+VICTORIA_METRICS_VERSION=1.112.0+ds1-2
 
 # cached NAME FUNCTION [ARGUMENT...]: makes the cache's directory NAME, once, by FUNCTION in an empty directory.
 cached() {
@@ -27,15 +29,13 @@ cached() {
 
 triplet() { echo "$(uname -m)-linux-gnu"; }
 
-# apt_unpack SUITE PACKAGE[=VERSION]...: into the current directory, through an apt state of our own.
-# SUITE "own" means the machine's own sources.
-apt_unpack() {
-    local suite=$1 state package mirror
-    shift
+# apt_state SUITE: makes APT the options of an apt whose lists are our own, and up to date. SUITE "own" means the
+# machine's own sources.
+apt_state() {
+    local suite=$1 state mirror
     need apt-get 'this way is for Debian and its kin; start Docker, or put the server on PATH'
-    need dpkg-deb 'it comes with apt-get'
     state=$CACHE/apt-$suite
-    mkdir -p "$state"/{lists,archives}/partial "$state/parts" .debs
+    mkdir -p "$state"/{lists,archives}/partial "$state/parts"
     : >"$state/status"
     APT=(-qq -o "Dir::State::lists=$state/lists" -o "Dir::State::status=$state/status"
         -o "Dir::Cache::archives=$state/archives" -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache="
@@ -50,6 +50,15 @@ apt_unpack() {
         timeout 300 apt-get "${APT[@]}" update >&2
         touch "$state/updated"
     fi
+}
+
+# apt_unpack SUITE PACKAGE[=VERSION]...: into the current directory, through an apt state of our own.
+apt_unpack() {
+    local suite=$1 package
+    shift
+    need dpkg-deb 'it comes with apt-get'
+    apt_state "$suite"
+    mkdir .debs
     for package in "$@"; do
         (cd .debs && apt_download "$package")
     done
@@ -102,4 +111,12 @@ LD_LIBRARY_PATH="$here/usr/lib/$(uname -m)-linux-gnu" exec "$here/usr/bin/protoc
 WRAPPER
     chmod +x protoc
     ./protoc --version >&2
+}
+
+# program_path NAME PACKAGE-VERSION: a program of Debian's that needs nothing beside it.
+program_path() {
+    if ! command -v "$1"; then
+        cached "$2" apt_unpack "$SUITE" "$1=${2#"$1-"}"
+        echo "$CACHE/$2/usr/bin/$1"
+    fi
 }

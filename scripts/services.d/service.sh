@@ -146,7 +146,7 @@ service_status() {
     else
         address=-
     fi
-    printf '%-8s %-9s %-12s %s\n' "$1" "$state" "$from" "$address"
+    printf '%-12s %-9s %-12s %s\n' "$1" "$state" "$from" "$address"
 }
 
 service_kill() {
@@ -188,9 +188,13 @@ reachable() {
     case $1 in
         mongodb+srv://*) return 0 ;; # only a resolver knows its hosts
         mongodb://*) port=27017 ;;
+        postgresql://* | postgres://*) port=5432 ;;
+        amqp://*) port=5672 ;;
+        amqps://*) port=5671 ;;
         https://*) port=443 ;;
     esac
-    hosts=${1//http:\/\//} hosts=${hosts//https:\/\//} hosts=${hosts#mongodb://} hosts=${hosts##*@}
+    hosts=${1//http:\/\//} hosts=${hosts//https:\/\//} hosts=${hosts#mongodb://} hosts=${hosts#postgresql://}
+    hosts=${hosts#postgres://} hosts=${hosts#amqp://} hosts=${hosts#amqps://} hosts=${hosts##*@}
     hosts=${hosts%%\?*}
     for host in ${hosts//,/ }; do
         host=${host%%/*}

@@ -1,4 +1,4 @@
-# SQS: ministack, an emulator, as Python packages. It holds everything in memory and writes it down
+# SQS, and Kinesis beside it: ministack, an emulator, as Python packages. It holds everything in memory and writes it down
 # when it is asked to end, so `kill` asks: for a client it looks like a crash of the connection, and
 # like the real SQS the queues are still there afterwards.
 
@@ -25,7 +25,7 @@ sqs_unpack() {
 
 sqs_launch() { # DIR UNIT FROM PORT
     mkdir -p "$1/data"
-    PYTHONPATH=$CACHE/$(sqs_cache) PERSIST_STATE=1 STATE_DIR=$1/data SERVICES=sqs LOG_LEVEL=WARNING \
+    PYTHONPATH=$CACHE/$(sqs_cache) PERSIST_STATE=1 STATE_DIR=$1/data SERVICES=sqs,kinesis LOG_LEVEL=WARNING \
         MINISTACK_HOST=127.0.0.1 GATEWAY_PORT=$4 \
         spawn "$1" "$2" "$(python3 -c 'import sys; print(sys.executable)')" -m hypercorn --workers 0 --graceful-timeout 0 \
         --bind "127.0.0.1:$4" ministack.app:app

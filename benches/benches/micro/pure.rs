@@ -4,12 +4,12 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
 use flare_benches::world::{FIRST, body, subscriptions, url, urls};
+use flare_core::internals::{DocumentVersion, Task};
 use flare_core::model::{
     Action, ChangeRule, Content, ContentOptions, Document, DocumentKey, DocumentUrl, Endpoint,
-    EndpointIndex, Epoch, IdSource, LaneId, Layout, Notification, Present, ResourceId, Target,
-    Tenure, Timestamp, Version, decide,
+    EndpointIndex, Epoch, IdSource, LaneId, Layout, Notification, Present, ResourceId, Takeover,
+    Target, Timestamp, Version, decide,
 };
-use flare_core::pipeline::{DocumentVersion, Task};
 use serde_json::Value;
 
 const RESOURCES: usize = 10_000;
@@ -83,12 +83,15 @@ pub(crate) fn reading(c: &mut Criterion) {
 }
 
 pub(crate) fn deciding(c: &mut Criterion) {
-    let tenure = Tenure { epoch: Epoch::new(7), taken_at: Timestamp::from_unix_seconds(100) };
+    let takeover = Takeover { epoch: Epoch::new(7), at: Timestamp::from_unix_seconds(100) };
     let since = Timestamp::from_unix_seconds(99);
     c.bench_function("decision", |b| {
         b.iter(|| {
-            let present =
-                tenure.holding(black_box(Present::No), black_box(Epoch::new(6)), black_box(since));
+            let present = takeover.holding(
+                black_box(Present::No),
+                black_box(Epoch::new(6)),
+                black_box(since),
+            );
             decide(black_box(Target::Present), present)
         });
     });

@@ -25,7 +25,7 @@ pub(super) const RUN: Run = Run {
 const MIB: f64 = (1 << 20) as f64;
 /// What all lanes together may hold beside a document each: [`Settings::content_limit`].
 ///
-/// [`Settings::content_limit`]: flare_core::pipeline::Settings::content_limit
+/// [`Settings::content_limit`]: flare_core::Settings::content_limit
 const LIMIT: f64 = 16.0;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::model::{NewResource, Resource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{
     Clock, Delivery, DeliveryOutcome, DeliveryRequest, DocumentStore, SystemClock,
 };

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::model::{NewResource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use tokio::runtime::Runtime;
 
 use super::clients::Clients;

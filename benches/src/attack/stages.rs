@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::model::{NewResource, SubscriptionSpec, Timestamp};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DocumentStore, Queue, QueueName};
 use flare_core::{Backend, Flare};
 use flare_testkit::{CountingRepository, ManualClock, RecordingDelivery};

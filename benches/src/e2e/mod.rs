@@ -26,6 +26,7 @@ use raw::{CONNECTIONS, Raw};
 pub(crate) use receiver::Receiver;
 use report::Report;
 pub(crate) use sink::{SINK, serve};
+pub(crate) use stores::{MeasuredStore, StoreKind};
 use with_flare::Running;
 pub(crate) use with_flare::http;
 

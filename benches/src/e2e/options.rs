@@ -11,7 +11,7 @@ use crate::number::number;
 fn deliveries(store: StoreKind) -> usize {
     match store {
         StoreKind::Memory | StoreKind::Sqlite => 20_000,
-        StoreKind::Mongodb => 5_000,
+        StoreKind::Mongodb | StoreKind::Postgresql => 5_000,
     }
 }
 
@@ -20,7 +20,7 @@ fn deliveries(store: StoreKind) -> usize {
 fn putters(store: StoreKind) -> usize {
     match store {
         StoreKind::Memory => 4,
-        StoreKind::Sqlite | StoreKind::Mongodb => 32,
+        StoreKind::Sqlite | StoreKind::Mongodb | StoreKind::Postgresql => 32,
     }
 }
 
@@ -53,6 +53,8 @@ pub(super) struct Options {
     /// Whether each subscription wants the documents by a filter, and beside each there are others whose
     /// filters, each another, want none of them.
     pub(super) filter: bool,
+    /// Whether these compare numbers and look in lists, instead of comparing texts.
+    pub(super) filter_values: bool,
     /// Whether requests are signed.
     pub(super) signing: bool,
     /// Requests a second that each subscription allows, if it says.
@@ -82,6 +84,7 @@ impl Options {
                 "--hang" => options.hang = number(arg, args.next(), 0)?,
                 "--fail" => options.fail = number(arg, args.next(), 0)?,
                 "--filter" => options.filter = true,
+                "--filter-values" => (options.filter, options.filter_values) = (true, true),
                 "--signing" => options.signing = true,
                 "--rest" => options.rest = true,
                 "--batch" => options.batch = Some(number(arg, args.next(), 2)?),
@@ -147,7 +150,7 @@ impl Options {
         match (self.is_disturbed(), self.is_large()) {
             (true, _) => Some(self.undisturbed()),
             (_, true) => Some(self.small()),
-            _ if self.filter => Some(Self { filter: false, ..self.clone() }),
+            _ if self.filter => Some(Self { filter: false, filter_values: false, ..self.clone() }),
             _ => None,
         }
     }
@@ -207,6 +210,7 @@ impl Default for Options {
             hang: 0,
             fail: 0,
             filter: false,
+            filter_values: false,
             signing: false,
             rate: None,
             batch: None,
@@ -269,6 +273,9 @@ mod tests {
         assert_eq!((read.filter, read.deliveries()), (true, 20_000));
         let plain = read.plain().unwrap();
         assert_eq!((plain.filter, plain.subscriptions, plain.plain()), (false, 10, None));
+        let values = Options::parse(&["--filter-values"]).unwrap();
+        assert!(values.filter && values.filter_values && !read.filter_values);
+        assert_eq!(values.plain(), Some(plain));
     }
 
     #[test]

@@ -33,8 +33,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// What requests are signed with, if they are.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A filter that wants every document.
+/// Filters that want every document: by a text, and by a number.
 const WANTED: &str = "document.owner.name == 'Ada' && document.active";
+const WANTED_VALUE: &str = "document.stock == 42 && document.active";
 /// Beside each subscription with it, so many whose filters want none.
 const UNCONCERNED: usize = 99;
 
@@ -242,7 +243,7 @@ async fn subscribe(
             }
         };
         if options.filter {
-            spec = spec.filter(WANTED);
+            spec = spec.filter(if options.filter_values { WANTED_VALUE } else { WANTED });
         }
         if options.signing {
             spec = spec.signing([SECRET]);
@@ -254,13 +255,24 @@ async fn subscribe(
     }
     let unconcerned = if options.filter { options.subscriptions * UNCONCERNED } else { 0 };
     for number in 0..unconcerned {
-        let filter = format!("document.owner.name == 'Eve {number}' && document.active");
+        let filter = unconcerned_filter(options, number);
         // Nothing is ever sent there.
         let url = receiver.url("{revision}", options.subscriptions + number, "{item}");
         let spec = SubscriptionSpec::post(url);
         flare.create_subscription(resource, spec.filter(filter)).await?;
     }
     Ok(subscriptions)
+}
+
+/// A filter that wants none of the documents, another one for each number.
+fn unconcerned_filter(options: &Options, number: usize) -> String {
+    match number % 2 {
+        _ if !options.filter_values => {
+            format!("document.owner.name == 'Eve {number}' && document.active")
+        }
+        0 => format!("document.stock == {} && document.active", 1_000 + number),
+        _ => format!("document.owner.name in ['Eve {number}', 'Bob {number}'] && document.active"),
+    }
 }
 
 /// Puts documents one after the other, each known by its index and its number; gives when each was stored.

@@ -14,9 +14,26 @@ use flare_core::port::{DocumentStore, DocumentWrite, RowStore, RowUpdate};
 use super::{BATCH, timed};
 use crate::Result;
 
+/// A call that a round measures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measured {
+    pub(super) what: &'static str,
+    /// The least share of bare updates it is held to.
+    pub(super) least: Option<f64>,
+}
+
+const fn measured(what: &'static str, least: Option<f64>) -> Measured {
+    Measured { what, least }
+}
+
 /// What a round measures, in its order.
-pub(super) const CALLS: [&str; 5] =
-    ["put, updated", "put, unchanged", "spread to rows", "mark as spread", "settle rows"];
+pub(super) const CALLS: [Measured; 5] = [
+    measured("put, updated", Some(0.4)),
+    measured("put, unchanged", None),
+    measured("spread to rows", Some(0.5)),
+    measured("mark as spread", None),
+    measured("settle rows", Some(0.5)),
+];
 
 pub(super) struct Store {
     repository: MongoRepository,

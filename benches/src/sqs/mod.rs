@@ -3,7 +3,7 @@
 //! what many lanes cost that have nothing to do.
 
 mod lanes;
-mod raw;
+pub(crate) mod raw;
 mod whole;
 mod world;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &[&str]) -> Result<bool> {
     Ok(holds)
 }
 
-fn endpoint() -> Result<String> {
+pub(crate) fn endpoint() -> Result<String> {
     Ok(std::env::var("FLARE_TEST_SQS_ENDPOINT").map_err(
         |_| "needs a server: scripts/services up sqs && eval \"$(scripts/services env sqs)\"",
     )?)

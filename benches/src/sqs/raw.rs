@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
-use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, SendMessageBatchRequestEntry};
 use aws_smithy_http_client::Builder;
 use futures::future::try_join_all;
 
@@ -42,43 +42,55 @@ impl Raw {
 
     async fn work(&self, queue: &str) -> Result<()> {
         // Of about a task's size.
-        let body = "x".repeat(300);
+        let bodies = vec!["x".repeat(300); BATCH];
         for _ in 0..BATCHES {
-            let entry = |id: usize| {
-                let entry = SendMessageBatchRequestEntry::builder().id(id.to_string());
-                entry.message_body(&body).build()
-            };
-            let entries = (0..BATCH).map(entry).collect::<std::result::Result<Vec<_>, _>>()?;
-            let send = self.client.send_message_batch().queue_url(queue);
-            send.set_entries(Some(entries)).send().await?;
+            send(&self.client, queue, &bodies).await?;
             let mut left = BATCH;
             while left > 0 {
-                left = left.saturating_sub(self.receive_and_delete(queue).await?);
+                let received = receive(&self.client, queue).await?;
+                left = left.saturating_sub(delete(&self.client, queue, &received).await?);
             }
         }
         Ok(())
     }
+}
 
-    async fn receive_and_delete(&self, queue: &str) -> Result<usize> {
-        let receive = self.client.receive_message().queue_url(queue);
-        let received = receive.max_number_of_messages(10).wait_time_seconds(1).send().await?;
-        let messages = received.messages.unwrap_or_default();
-        if messages.is_empty() {
-            return Ok(0);
-        }
-        let entry = |(id, message): (usize, &aws_sdk_sqs::types::Message)| {
-            let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string());
-            entry.set_receipt_handle(message.receipt_handle.clone()).build()
-        };
-        let entries = messages.iter().enumerate().map(entry);
-        let entries = entries.collect::<std::result::Result<Vec<_>, _>>()?;
-        let delete = self.client.delete_message_batch().queue_url(queue);
-        Ok(delete.set_entries(Some(entries)).send().await?.successful.len())
+/// Sends a batch.
+pub(crate) async fn send(client: &Client, queue: &str, bodies: &[String]) -> Result<()> {
+    let entry = |(id, body): (usize, &String)| {
+        let entry = SendMessageBatchRequestEntry::builder().id(id.to_string());
+        entry.message_body(body).build()
+    };
+    let entries = bodies.iter().enumerate().map(entry);
+    let entries = entries.collect::<std::result::Result<Vec<_>, _>>()?;
+    client.send_message_batch().queue_url(queue).set_entries(Some(entries)).send().await?;
+    Ok(())
+}
+
+/// Takes a batch, or nothing if none comes within a second.
+pub(crate) async fn receive(client: &Client, queue: &str) -> Result<Vec<Message>> {
+    let receive = client.receive_message().queue_url(queue);
+    let received = receive.max_number_of_messages(10).wait_time_seconds(1).send().await?;
+    Ok(received.messages.unwrap_or_default())
+}
+
+/// Deletes what was received; gives how much was.
+pub(crate) async fn delete(client: &Client, queue: &str, messages: &[Message]) -> Result<usize> {
+    if messages.is_empty() {
+        return Ok(0);
     }
+    let entry = |(id, message): (usize, &Message)| {
+        let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string());
+        entry.set_receipt_handle(message.receipt_handle.clone()).build()
+    };
+    let entries = messages.iter().enumerate().map(entry);
+    let entries = entries.collect::<std::result::Result<Vec<_>, _>>()?;
+    let delete = client.delete_message_batch().queue_url(queue);
+    Ok(delete.set_entries(Some(entries)).send().await?.successful.len())
 }
 
 /// SQS without Flare in between.
-fn client(endpoint: &str) -> Client {
+pub(crate) fn client(endpoint: &str) -> Client {
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())

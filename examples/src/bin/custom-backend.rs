@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::model::{NewResource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Queue, QueueName, SystemClock};
 use flare_examples::client::Client;
 use flare_examples::custom_queue::ListQueue;

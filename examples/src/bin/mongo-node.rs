@@ -10,8 +10,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use flare_backend_mongo::{MongoBackend, MongoConfig};
+use flare_core::Settings;
 use flare_core::model::{NewResource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::Page;
 use flare_core::{Flare, RuntimeHandle};
 use flare_examples::client::Client;

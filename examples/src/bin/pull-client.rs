@@ -73,6 +73,9 @@ async fn turn(
 }
 
 fn show(turn: &PullTurn) {
-    let PullTurn { taken, refused, returned, expired } = turn;
+    let PullTurn { taken, refused, returned, expired, failed } = turn;
     println!("       {taken} taken, {refused} refused, {returned} returned, {expired} expired");
+    if *failed > 0 {
+        println!("       {failed} to be settled again: the store failed");
+    }
 }

@@ -30,7 +30,9 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
 
     // Who wants to be told. A failed request is made again after a second.
     let hook = format!("{}/users/{{id}}", client.url);
-    let retry = RetryPolicy::builder().num_retries(30).min_delay_target(1).max_delay_target(1);
+    let second = Duration::from_secs(1);
+    let retry = RetryPolicy::builder().num_retries(30);
+    let retry = retry.min_delay_target(second).max_delay_target(second);
     let subscription = SubscriptionSpec::post(&hook).retry(retry.build()?);
     flare.create_subscription(users.id, subscription).await?;
     println!("subscription  POST {hook}");

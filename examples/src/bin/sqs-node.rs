@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use flare_backend_mongo::{MongoBackend, MongoConfig};
 use flare_backend_sqs::{SqsConfig, SqsQueue};
+use flare_core::Settings;
 use flare_core::http::Guard;
 use flare_core::model::{NewResource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Page, Queue};
 use flare_core::{Backend, Flare};
 use flare_examples::client::Client;

@@ -11,6 +11,7 @@ use flare_backend_mongo::{MongoBackend, MongoConfig};
 use flare_core::Flare;
 use flare_core::cluster::{ClusterView, Health};
 use flare_core::model::{NewResource, NodeId, SubscriptionId, SubscriptionSpec};
+use flare_testkit::LinkMode;
 use futures::{StreamExt, stream};
 
 use crate::Options;
@@ -20,7 +21,6 @@ use crate::fleet::{DATABASE, Fleet};
 use crate::judge::{judge, judge_pace};
 use crate::load::Load;
 use crate::losses::Losses;
-use crate::proxy::Mode;
 use crate::report::{self, Round};
 use crate::rows::Rows;
 use crate::stores::Stores;
@@ -220,8 +220,8 @@ impl<'a> Driver<'a> {
         match kind {
             Kind::Kill | Kind::KillLeader => self.fleet.kill(name).await,
             Kind::Freeze => self.fleet.freeze(name),
-            Kind::CutSilently => self.fleet.set_way_to_etcd(name, Mode::Silent),
-            Kind::CutByReset => self.fleet.set_way_to_etcd(name, Mode::Reset),
+            Kind::CutSilently => self.fleet.set_way_to_etcd(name, LinkMode::Silent),
+            Kind::CutByReset => self.fleet.set_way_to_etcd(name, LinkMode::Reset),
             Kind::RestartEtcd => self.stores.kill_etcd().await,
         }
     }
@@ -246,7 +246,7 @@ impl<'a> Driver<'a> {
                 unheard = Instant::now();
                 match kind {
                     Kind::Freeze => self.fleet.thaw(name),
-                    _ => self.fleet.set_way_to_etcd(name, Mode::Open),
+                    _ => self.fleet.set_way_to_etcd(name, LinkMode::Open),
                 }
             }
         }

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use flare_testkit::{LinkMode, TcpLink};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::proxy::{Mode, Proxy};
 use crate::stores::Stores;
 
 /// The database all of them use.
@@ -27,7 +27,7 @@ pub struct Fleet {
 struct Node {
     name: String,
     process: Child,
-    proxy: Proxy,
+    proxy: TcpLink,
 }
 
 impl Fleet {
@@ -41,7 +41,7 @@ impl Fleet {
     pub async fn start(&mut self) {
         self.started += 1;
         let name = format!("node-{}", self.started);
-        let proxy = Proxy::to(&self.etcd).await;
+        let proxy = TcpLink::to(&self.etcd).await;
         let log = File::create(self.log(&name)).unwrap();
         let process = Command::new(std::env::current_exe().unwrap())
             .args(["node", &name, &self.mongodb, DATABASE, &proxy.url()])
@@ -76,7 +76,7 @@ impl Fleet {
     }
 
     /// What becomes of what it says to etcd.
-    pub fn set_way_to_etcd(&self, name: &str, mode: Mode) {
+    pub fn set_way_to_etcd(&self, name: &str, mode: LinkMode) {
         self.node(name).proxy.set(mode);
     }
 

@@ -26,7 +26,6 @@ mod judge;
 mod load;
 mod losses;
 mod node;
-mod proxy;
 mod report;
 mod rows;
 mod stores;

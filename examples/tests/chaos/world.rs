@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
-use flare_core::pipeline::Settings;
 
 /// Resources, each with its own subscriptions and documents.
 pub const RESOURCES: usize = 10;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use etcd_client::{Client, GetOptions, GetResponse, KvClient, ResponseHeader};
+use flare_core::model::Invalid;
 use flare_core::port::{
     Entry, Expect, KeyEvent, Lease, LeaseFacts, LeaseGrant, LeaseId, Scan, Snapshot, StoreRevision,
     Write, Written,
@@ -26,9 +27,10 @@ use flare_core::{Error, ErrorKind, Result};
 use self::change::{Change, Made, Put};
 use crate::BACKEND;
 use crate::codec::{self, Keys, Marks};
-use crate::config::{EtcdConfig, refused};
+use crate::config::EtcdConfig;
 use crate::error::{self, Failure, Next};
 use crate::members::{Answer, Members};
+use crate::options::refused;
 
 /// The longest lease etcd grants, in seconds.
 const LONGEST: i64 = 9_000_000_000;
@@ -49,7 +51,7 @@ impl EtcdLease {
     /// again when they are needed.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
         const OPERATION: &str = "connect";
-        config.check()?;
+        let config = config.read()?;
         let (members, keys) = (Members::new(&config), Keys::under(&config.prefix));
         let all = keys.stored("");
         let clusters = members.every(OPERATION, |client| cluster(OPERATION, client, all.clone()));
@@ -213,7 +215,7 @@ fn first_of_one_cluster(answers: Vec<Answer<u64>>) -> Result<usize> {
         || answers.iter().enumerate().filter_map(|(index, it)| Some((index, *it.as_ref().ok()?)));
     if let Some((first, cluster)) = known().next() {
         if known().any(|(_, other)| other != cluster) {
-            return Err(refused("endpoints", "are members of different clusters"));
+            return Err(refused(Invalid::new("endpoints", "are members of different clusters")));
         }
         return Ok(first);
     }
@@ -222,7 +224,7 @@ fn first_of_one_cluster(answers: Vec<Answer<u64>>) -> Result<usize> {
     errors.sort_by_key(|failure| failure.error.is_temporary());
     match errors.into_iter().next() {
         Some(failure) => Err(failure.error),
-        None => Err(refused("endpoints", "must name at least one member")),
+        None => Err(refused(Invalid::new("endpoints", "must name at least one member"))),
     }
 }
 

@@ -8,7 +8,7 @@ use flare_core::Result;
 use flare_core::model::{
     Applied, Epoch, Job, JobId, JobKind, RecordName, Timestamp, WhyUnreadable,
 };
-use flare_core::port::{JobStore, Scan};
+use flare_core::port::{JobStore, Listing, Page, Scan};
 use futures::StreamExt;
 use futures::stream;
 
@@ -58,6 +58,14 @@ impl JobStore for MemoryRepository {
         let table = lock(&self.jobs.0);
         let id = table.by_subject.get(&(kind, subject.to_owned()));
         Ok(id.and_then(|id| table.by_id.get(id)).cloned())
+    }
+
+    async fn list_jobs(&self, page: Page) -> Result<Listing<Job>> {
+        let table = lock(&self.jobs.0);
+        let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
+        let some = table.by_id.values().skip(skipped).take(page.limit as usize).cloned();
+        let read = |job: Job| self.spoilt.read("list_jobs", |job| RecordName::Job(job.id), job);
+        Listing::of_read(some.map(read), table.by_id.len() as u64)
     }
 
     async fn claim_job(

@@ -1,8 +1,10 @@
 //! Takes what the repository port asks; gives it from maps behind locks that are held for a few
 //! instructions each: documents by URL, rows by subscription, so that neither waits for another.
 
+mod audit;
 mod budget;
 mod compact;
+mod consumers;
 mod documents;
 mod jobs;
 mod resources;
@@ -30,6 +32,8 @@ pub struct MemoryRepository {
     documents: documents::Documents,
     rows: rows::Rows,
     jobs: jobs::Jobs,
+    consumers: consumers::Consumers,
+    audit: audit::Audit,
     spoilt: spoilt::Spoilt,
 }
 
@@ -44,6 +48,8 @@ impl MemoryRepository {
             documents: documents::Documents::new(),
             rows: rows::Rows::default(),
             jobs: jobs::Jobs::default(),
+            consumers: consumers::Consumers::default(),
+            audit: audit::Audit::default(),
             spoilt: spoilt::Spoilt::default(),
         }
     }

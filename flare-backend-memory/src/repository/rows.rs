@@ -172,6 +172,13 @@ impl RowStore for MemoryRepository {
         }))
     }
 
+    fn pending_each(&self) -> Scan<'_, (SubscriptionId, Pending)> {
+        let tables = read(&self.rows.tables);
+        let counts = tables.iter().map(|(id, table)| (*id, lock(table).count_pending()));
+        let some: Vec<_> = counts.filter(|(_, pending)| pending.count > 0).map(Ok).collect();
+        stream::iter(some).boxed()
+    }
+
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
         let apply = |RowUpdate { key, round, effect }| {
             let applied = self.change(&key, |row| row.apply(epoch, round, effect));
@@ -344,6 +351,17 @@ impl RowStore for MemoryRepository {
         let name = |state: &LaneState| RecordName::Lane(state.lane);
         let read = |state| self.spoilt.read("lanes", name, state);
         Listing::of_read(lanes.into_iter().map(read), total)
+    }
+
+    fn scan_lanes(&self) -> Scan<'_, LaneState> {
+        let tables = read(&self.rows.tables);
+        let of = |table: &Mutex<RowTable>| {
+            lock(table).lanes.values().cloned().collect::<Vec<LaneState>>()
+        };
+        let name = |state: &LaneState| RecordName::Lane(state.lane);
+        let read = |state| self.spoilt.read("scan_lanes", name, state);
+        let lanes: Vec<Result<LaneState>> = tables.values().flat_map(of).map(read).collect();
+        stream::iter(lanes).boxed()
     }
 }
 

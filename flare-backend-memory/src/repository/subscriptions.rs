@@ -182,6 +182,13 @@ impl SubscriptionStore for MemoryRepository {
         Ok(seats.map(|seats| seats.values().copied().filter(is_told).collect()).unwrap_or_default())
     }
 
+    fn scan_members(&self) -> Scan<'_, Member> {
+        let table = read(&self.subscriptions.0);
+        let members = table.by_resource.values().flat_map(Family::members);
+        let told: Vec<Result<Member>> = members.copied().filter(is_told).map(Ok).collect();
+        stream::iter(told).boxed()
+    }
+
     async fn replace_subscription(
         &self,
         generation: Generation,
@@ -307,11 +314,12 @@ impl Family {
         }
         for url in subscription.spec.urls() {
             if let Some(user) = self.urls.get(&url).filter(|user| **user != subscription.id) {
+                let field = subscription.spec.field_of_url(&url);
                 let url = UrlTemplate::show_key(&url);
                 let detail = format!("{url} is used by subscription {user} of the same resource");
                 return Err(Error::new(ErrorKind::Conflict, operation)
                     .with_backend(BACKEND)
-                    .with_field("endpoint.url")
+                    .with_field(field)
                     .with_detail(detail));
             }
         }

@@ -5,5 +5,6 @@
 mod lease;
 mod queue;
 mod repository;
+mod source;
 mod unreadable;
 mod upkeep;

@@ -33,14 +33,14 @@ pub(super) struct Store {
     states: Collection<Document>,
     /// Calls that are under way.
     pub(super) rounds: Rounds,
-    pub(super) news: watch::Sender<News>,
+    pub(super) news: watch::Sender<WatchState>,
     /// Who looks for news, while anybody watches.
     pub(super) poller: Mutex<Weak<Poller>>,
 }
 
 /// What those who watch are told.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct News {
+pub(super) struct WatchState {
     /// How far history has come, as far as this process knows.
     pub(super) revision: StoreRevision,
     /// Whether each has to look for itself: looking for news fails in a way that waiting does not

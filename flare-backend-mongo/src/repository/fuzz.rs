@@ -1,17 +1,23 @@
 //! Stored bytes of every kind, changed at random: reading them is an answer or an error that is about
 //! that record alone. Nothing panics, and nothing else is lost.
 
+use bytes::Bytes;
+use flare_core::model::consumer::{RejectReason, Rejection};
 use flare_core::model::{
-    ChangeRule, Endpoint, Epoch, LaneId, LaneState, RecordKind, Resource, ResourceId, Subscription,
-    SubscriptionId, SubscriptionSpec, Timestamp,
+    Actor, AuditAction, AuditEntry, AuditEntryId, AuditSubject, ChangeRule, Checkpoint, Consumer,
+    ConsumerId, ConsumerState, Endpoint, Epoch, Generation, LaneId, LaneState, RecordKind, Reject,
+    Resource, ResourceId, Subscription, SubscriptionId, SubscriptionSpec, Timestamp,
 };
 use flare_core::port::Listing;
 use flare_core::{ErrorKind, Result};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use proptest::prelude::*;
 
+use super::audit::{read_audit, write_audit};
+use super::consumers::{read_consumer, read_consumer_state, write_consumer};
 use super::documents::{read_document, read_head};
 use super::jobs::read_job;
+use super::rejects::{read_reject, write_reject};
 use super::resources::{read_candidate, read_resource, write_resource};
 use super::rows::{read_row, read_state};
 use super::subscriptions::{read_member, read_subscription, write_subscription};
@@ -19,13 +25,16 @@ use crate::record::{self, Record};
 use crate::unreadable::{read_partly, read_raw};
 
 const ID: [u8; 16] = [7; 16];
-const KINDS: [RecordKind; 6] = [
+const KINDS: [RecordKind; 9] = [
     RecordKind::Resource,
     RecordKind::Subscription,
     RecordKind::Document,
     RecordKind::Row,
     RecordKind::Lane,
     RecordKind::Job,
+    RecordKind::Consumer,
+    RecordKind::Reject,
+    RecordKind::Audit,
 ];
 
 /// A record of a kind as Flare stores it.
@@ -84,6 +93,35 @@ fn stored(kind: RecordKind) -> Document {
                 "state": serde_json::to_string(&state).unwrap(),
             }
         }
+        RecordKind::Consumer => {
+            let text = concat!(
+                r#"{"source":{"kind":"sqs","settings":{"queue":"users"}},"#,
+                r#""document":{"url":"http://a.example/users/{/id}","revision":"/ts","#,
+                r#""delete":{"pointer":"/op","equals":"d"}},"createdAt":1,"updatedAt":2}"#
+            );
+            let (id, of) = (ConsumerId::from_bytes(ID), ResourceId::from_bytes(ID));
+            let consumer = Consumer::from_stored(id, of, Generation::new(3), text).unwrap();
+            let mut record = write_consumer("test", &consumer).unwrap();
+            let mut state = ConsumerState::default();
+            state.checkpoints = vec![Checkpoint::new("shard", "49")];
+            record.insert("epoch", 4_i64);
+            record.insert("state", state.stored().unwrap());
+            record
+        }
+        RecordKind::Reject => {
+            let (consumer, body) = (ConsumerId::from_bytes(ID), Bytes::from_static(b"\xff{"));
+            let rejection = Rejection::new(RejectReason::NotJson, "/id", "is not JSON");
+            let reject = Reject::new(consumer, "m-1", &body, rejection, Timestamp::EPOCH);
+            let mut record = doc! { "_id": { "consumer": id.clone(), "id": id } };
+            record.extend(write_reject("test", &reject).unwrap());
+            record
+        }
+        RecordKind::Audit => {
+            let (id, subject) = (AuditEntryId::from_bytes(ID), AuditSubject::slot(7));
+            let (actor, action) = (Actor::named("ops"), AuditAction::Pinned);
+            let entry = AuditEntry::new(id, Timestamp::EPOCH, actor, action, subject);
+            write_audit("test", &entry.with_detail("node a")).unwrap()
+        }
         RecordKind::Job | RecordKind::Task => doc! {
             "_id": id,
             "kind": "expire",
@@ -117,6 +155,11 @@ fn read(kind: RecordKind, raw: &RawDocumentBuf) -> Vec<Result<()>> {
         RecordKind::Document => vec![one(kind, raw, read_document), one(kind, raw, read_head)],
         RecordKind::Row => vec![one(kind, raw, read_row)],
         RecordKind::Lane => vec![one(kind, raw, read_state)],
+        RecordKind::Consumer => {
+            vec![one(kind, raw, read_consumer), one(kind, raw, read_consumer_state)]
+        }
+        RecordKind::Reject => vec![one(kind, raw, read_reject)],
+        RecordKind::Audit => vec![one(kind, raw, read_audit)],
         RecordKind::Job | RecordKind::Task => vec![one(kind, raw, read_job)],
     }
 }
@@ -215,12 +258,16 @@ proptest! {
 
     #[test]
     fn changed_text_is_one_bad_record(
-        which in 0..3_usize, at: prop::sample::Index, byte in 1_u8..128, cut: bool,
+        which in 0..6_usize, at: prop::sample::Index, byte in 1_u8..128, cut: bool,
     ) {
         let (kind, field) = [
             (RecordKind::Resource, "resource"),
             (RecordKind::Subscription, "spec"),
             (RecordKind::Lane, "state"),
+            (RecordKind::Consumer, "consumer"),
+            (RecordKind::Consumer, "state"),
+            (RecordKind::Reject, "reject"),
+            (RecordKind::Audit, "entry"),
         ][which];
         let mut changed = stored(kind);
         let mut text = changed.get_str(field).unwrap().as_bytes().to_vec();

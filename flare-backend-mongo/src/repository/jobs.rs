@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, RecordKind, RecordName, Timestamp};
-use flare_core::port::{JobStore, Scan};
+use flare_core::port::{JobStore, Listing, Page, Scan};
 use mongodb::bson::{Document, doc};
 use mongodb::options::ReturnDocument;
 use serde::Deserialize;
@@ -17,6 +17,11 @@ use crate::error::{self, DUPLICATE_KEY};
 use crate::record::{self, Record};
 
 const KIND: RecordKind = RecordKind::Job;
+
+/// All of them, in a way that has the server go by their ids.
+fn all() -> Document {
+    doc! { "_id": { "$gte": record::bytes(&[]) } }
+}
 
 pub(super) fn read_job(record: Record<'_>) -> Result<Job> {
     let kind: StrDeserializer<'_, ValueError> = record.text("kind")?.into_deserializer();
@@ -147,6 +152,18 @@ impl JobStore for MongoRepository {
         let this = doc! { "kind": written(kind), "subject": subject };
         let found = self.connection.run(OPERATION, self.stored.jobs.find_one(this)).await?;
         found.map(|found| Record::new(OPERATION, &found).whole(KIND, read_job)).transpose()
+    }
+
+    async fn list_jobs(&self, page: Page) -> Result<Listing<Job>> {
+        const OPERATION: &str = "list_jobs";
+        let jobs = &self.stored.jobs;
+        let total = self.connection.run(OPERATION, jobs.count_documents(all())).await?;
+        if page.limit == 0 || page.offset >= total {
+            return Ok(Listing::new(Vec::new(), total));
+        }
+        let question = jobs.find(all()).sort(doc! { "_id": 1 });
+        let question = question.skip(page.offset).limit(i64::from(page.limit));
+        Listing::of_read(self.connection.each(OPERATION, KIND, question, read_job).await?, total)
     }
 
     async fn claim_job(

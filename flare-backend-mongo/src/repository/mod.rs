@@ -1,10 +1,14 @@
 //! Takes what the repository port asks; gives it as single conditional writes of the server's.
-//! Never reads a record to decide what to write to it.
+//! Never reads a record to decide what to write to it, but for a consumer that is replaced: that is
+//! written over what was read, and over nothing else.
 
+mod audit;
+mod consumers;
 mod documents;
 #[cfg(test)]
 mod fuzz;
 mod jobs;
+mod rejects;
 mod resources;
 mod rows;
 mod schema;
@@ -55,6 +59,9 @@ struct Stored {
     rows: Collection<Document>,
     lanes: Collection<Document>,
     jobs: Collection<Document>,
+    consumers: Collection<Document>,
+    rejects: Collection<Document>,
+    audit: Collection<Document>,
     counters: Collection<Document>,
 }
 
@@ -68,6 +75,9 @@ impl Stored {
             rows: connection.collection(schema::ROWS),
             lanes: connection.collection(schema::LANES),
             jobs: connection.collection(schema::JOBS),
+            consumers: connection.collection(schema::CONSUMERS),
+            rejects: connection.collection(schema::REJECTS),
+            audit: connection.collection(schema::AUDIT),
             counters: connection.collection(schema::COUNTERS),
         }
     }

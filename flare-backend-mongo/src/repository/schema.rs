@@ -9,6 +9,9 @@ pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const ROWS: &str = "rows";
 pub(crate) const LANES: &str = "lanes";
 pub(crate) const JOBS: &str = "jobs";
+pub(crate) const CONSUMERS: &str = "consumers";
+pub(crate) const REJECTS: &str = "rejects";
+pub(crate) const AUDIT: &str = "audit";
 pub(crate) const COUNTERS: &str = "counters";
 
 /// How many segments of an endpoint's path the index tells apart; the rest is compared afterwards.
@@ -190,6 +193,33 @@ pub(crate) const COLLECTIONS: &[CollectionSpec] = &[
                 answers: "which jobs are to be gone on with",
             },
         ],
+    },
+    CollectionSpec {
+        name: CONSUMERS,
+        holds: "inputs that documents are pulled from, and how far each has come",
+        indexes: &[],
+    },
+    CollectionSpec {
+        name: REJECTS,
+        holds: "messages that became no document",
+        indexes: &[IndexSpec {
+            name: "rejected",
+            keys: &["_id.consumer", "rejectedAt", "_id"],
+            unique: false,
+            only: Only::All,
+            answers: "which messages of a consumer were rejected, and when",
+        }],
+    },
+    CollectionSpec {
+        name: AUDIT,
+        holds: "what operators and nodes did",
+        indexes: &[IndexSpec {
+            name: "subject",
+            keys: &["subject", "_id"],
+            unique: false,
+            only: Only::All,
+            answers: "what was done to one thing",
+        }],
     },
     CollectionSpec { name: COUNTERS, holds: "the newest epoch", indexes: &[] },
 ];

@@ -16,6 +16,7 @@ use flare_core::model::{
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SlotQuery, SubscriptionStore};
 use flare_core::{Error, ErrorKind, Result};
+use futures::StreamExt;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReturnDocument;
 
@@ -221,21 +222,25 @@ impl MongoRepository {
             "_id": { "$ne": record::id(refused.id.as_bytes()) },
         };
         let subscriptions = &self.stored.subscriptions;
-        let question = subscriptions.find_one(other).projection(doc! { "_id": 1 });
-        // Who it is is a courtesy; that it is taken is known.
-        let user = match self.connection.run(operation, question).await {
-            Ok(Some(found)) => Record::new(operation, &found).id("_id").ok(),
-            _ => None,
-        };
+        let question = subscriptions.find_one(other).projection(doc! { "_id": 1, "urls": 1 });
+        // Which of them it is, and who has it, is a courtesy; that one is taken is known.
+        let found = self.connection.run(operation, question).await.ok().flatten();
+        let user = found.as_ref().and_then(|found| Record::new(operation, found).id("_id").ok());
         let user = user.map_or_else(
             || "another subscription".to_owned(),
             |id| format!("subscription {}", SubscriptionId::from_bytes(id)),
         );
-        let urls: Vec<String> = urls.iter().map(|url| UrlTemplate::show_key(url)).collect();
-        let detail = format!("{} is used by {user} of the same resource", urls.join(" or "));
+        let theirs = found.as_ref().and_then(|found| found.get_array("urls").ok());
+        let theirs = |url: &&String| {
+            theirs.is_none_or(|all| all.iter().any(|it| it.as_str() == Some(url.as_str())))
+        };
+        let taken: Vec<&String> = urls.iter().filter(theirs).collect();
+        let field = refused.spec.field_of_url(taken.first().map_or("", |url| url.as_str()));
+        let shown: Vec<String> = taken.iter().map(|url| UrlTemplate::show_key(url)).collect();
+        let detail = format!("{} is used by {user} of the same resource", shown.join(" or "));
         Error::new(ErrorKind::Conflict, operation)
             .with_backend(BACKEND)
-            .with_field("endpoint.url")
+            .with_field(field)
             .with_detail(detail)
     }
 }
@@ -355,6 +360,21 @@ impl SubscriptionStore for MongoRepository {
         let members = self.connection.each("members", KIND, question, read_member).await?;
         // What has no id of ours nobody can be told of.
         Ok(members.into_iter().flatten().collect())
+    }
+
+    fn scan_members(&self) -> Scan<'_, Member> {
+        // Of all resources, and just what the index holds, so that no record is read.
+        let seated = doc! { "resource": { "$gte": record::bytes(&[]) }, "told": true };
+        let known = doc! { "_id": 1, "generation": 1, "status": 1, "lanes": 1 };
+        let found = &self.stored.subscriptions;
+        let question = async move { found.find(seated).projection(known).await };
+        let members = self.connection.scan("scan_members", KIND, question, read_member);
+        // What has no id of ours nobody can be told of.
+        let known = |read: &Result<Member>| {
+            let nobody = read.as_ref().is_err_and(|error| error.unreadable().is_some());
+            std::future::ready(!nobody)
+        };
+        members.filter(known).boxed()
     }
 
     async fn replace_subscription(

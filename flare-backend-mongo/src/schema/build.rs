@@ -7,7 +7,7 @@ use flare_core::{Error, ErrorKind, Result};
 
 use super::lack::{Lack, is_there, lacks};
 use super::migration::Migration;
-use super::{Area, CollectionSpec, IndexSpec, Standing, migrate};
+use super::{Area, CollectionSpec, IndexSpec, SchemaState, migrate};
 use crate::BACKEND;
 use crate::connection::Connection;
 use crate::error;
@@ -29,7 +29,7 @@ pub(super) async fn build(
     area: Area,
     migrations: &[Migration],
 ) -> Result<()> {
-    let standing = Standing::load(connection, OPERATION, area, migrations).await?;
+    let standing = SchemaState::load(connection, OPERATION, area, migrations).await?;
     let version = standing.version(migrations);
     for migration in migrations.iter().filter(|it| i64::from(it.number) > version) {
         migrate(connection, area, migration).await?;

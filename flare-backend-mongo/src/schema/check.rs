@@ -2,7 +2,7 @@
 
 use flare_core::Result;
 
-use super::{Area, Standing, build};
+use super::{Area, SchemaState, build};
 use crate::connection::Connection;
 
 const OPERATION: &str = "connect";
@@ -12,11 +12,11 @@ const OPERATION: &str = "connect";
 /// Refuses a database that is not set up, half set up, or set up by a newer Flare.
 pub(crate) async fn ready(connection: &Connection, area: Area, create: bool) -> Result<()> {
     let migrations = area.migrations();
-    let mut standing = Standing::load(connection, OPERATION, area, migrations).await?;
-    let behind = !matches!(standing, Standing::Current | Standing::Newer(_));
+    let mut standing = SchemaState::load(connection, OPERATION, area, migrations).await?;
+    let behind = !matches!(standing, SchemaState::Current | SchemaState::Newer(_));
     if create && behind {
         build::build(connection, area, migrations).await?;
-        standing = Standing::load(connection, OPERATION, area, migrations).await?;
+        standing = SchemaState::load(connection, OPERATION, area, migrations).await?;
     }
     standing.refusal(connection, OPERATION, area, migrations).map_or(Ok(()), Err)
 }

@@ -30,8 +30,8 @@ impl Migration {
 
     /// Those of the repository, for tests that append others.
     #[doc(hidden)]
-    pub const fn of_the_repository() -> [Self; 4] {
-        [FIRST, ROWS_BY_DOCUMENT, ROWS_ON_DEMAND, SUBSCRIPTIONS_BY_SLOT]
+    pub const fn of_the_repository() -> [Self; 6] {
+        [FIRST, ROWS_BY_DOCUMENT, ROWS_ON_DEMAND, SUBSCRIPTIONS_BY_SLOT, CONSUMERS, AUDIT]
     }
 }
 
@@ -49,6 +49,12 @@ const SUBSCRIPTIONS_BY_SLOT: Migration = Migration {
     about: "subscriptions by the slot that works them",
     records: Some(hash_subscriptions),
 };
+
+const CONSUMERS: Migration =
+    Migration { number: 5, about: "collections of consumers and their rejects", records: None };
+
+const AUDIT: Migration =
+    Migration { number: 6, about: "a collection of what operators and nodes did", records: None };
 
 fn hash_subscriptions(database: Database) -> BoxFuture<'static, mongodb::error::Result<()>> {
     let subscriptions = database.collection(&format!("{PREFIX}{SUBSCRIPTIONS}"));

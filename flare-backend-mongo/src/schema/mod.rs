@@ -8,7 +8,7 @@ mod definition;
 mod lack;
 mod migrate;
 mod migration;
-mod standing;
+mod state;
 
 pub(crate) use build::{create_collection, create_index};
 pub(crate) use check::ready;
@@ -17,7 +17,7 @@ pub(crate) use definition::Definition;
 pub(crate) use lack::{Lack, lacks};
 pub(crate) use migrate::migrate;
 pub use migration::Migration;
-pub(crate) use standing::Standing;
+pub(crate) use state::SchemaState;
 
 use crate::{lease, queue, repository};
 

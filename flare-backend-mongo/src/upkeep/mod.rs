@@ -20,7 +20,7 @@ use flare_core::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep, n
 use flare_core::{Error, ErrorKind, Result};
 
 use crate::connection::Connection;
-use crate::schema::{Area, Migration, Standing};
+use crate::schema::{Area, Migration, SchemaState};
 use crate::{BACKEND, MongoConfig};
 use orphans::Orphans;
 use seats::Seats;
@@ -95,14 +95,14 @@ impl MongoUpkeep {
     }
 
     /// How far the database is, unless nothing may be done for this purpose there.
-    async fn standing(&self, operation: &'static str, purpose: Purpose) -> Result<Standing> {
+    async fn standing(&self, operation: &'static str, purpose: Purpose) -> Result<SchemaState> {
         let (area, migrations) = (self.area, self.migrations);
-        let standing = Standing::load(&self.connection, operation, area, migrations).await?;
+        let standing = SchemaState::load(&self.connection, operation, area, migrations).await?;
         let refused = match standing {
-            Standing::Absent | Standing::Current => false,
+            SchemaState::Absent | SchemaState::Current => false,
             // What an older or a half-finished version looks like only its migrations know.
-            Standing::Older(_) | Standing::Begun { .. } => purpose != Purpose::Setup,
-            Standing::Newer(_) => true,
+            SchemaState::Older(_) | SchemaState::Begun { .. } => purpose != Purpose::Setup,
+            SchemaState::Newer(_) => true,
         };
         match standing.refusal(&self.connection, operation, area, migrations) {
             Some(error) if refused => Err(error),
@@ -142,7 +142,7 @@ impl Upkeep for MongoUpkeep {
         if purpose == Purpose::Cleanup {
             // What nobody has set up yet may be about to be filled by a restore.
             return match standing {
-                Standing::Current => self.orphans().await,
+                SchemaState::Current => self.orphans().await,
                 _ => Ok(Vec::new()),
             };
         }
@@ -168,7 +168,7 @@ impl Upkeep for MongoUpkeep {
             Work::Shape(shape) => self.reshape(shape, step).await?,
             Work::Migrate(number) => self.migrate_to(number).await?,
             Work::Seats(seats) => self.recount(&seats).await?,
-            Work::Sweep(_) if standing != Standing::Current => false,
+            Work::Sweep(_) if standing != SchemaState::Current => false,
             Work::Sweep(orphans) => self.sweep(&orphans, progress).await?,
         };
         Ok(if took_place { StepOutcome::Done } else { StepOutcome::NotNeeded })

@@ -49,7 +49,7 @@ pub(super) enum Place {
     Field(&'static str),
 }
 
-static KINDS: [Kind; 5] = [
+static KINDS: [Kind; 6] = [
     Kind {
         area: Area::Repository,
         what: "rows",
@@ -93,6 +93,18 @@ static KINDS: [Kind; 5] = [
         removal: Some("remove-resource"),
         // A fixup would count them again.
         kept_by_subscriptions: true,
+        since: None,
+    },
+    Kind {
+        area: Area::Repository,
+        what: "rejects",
+        of: "consumer",
+        records: "rejects",
+        place: Place::InId("consumer"),
+        owners: "consumers",
+        // Whichever node removes a consumer forgets its rejects right after it, and leaves no job.
+        removal: None,
+        kept_by_subscriptions: false,
         since: None,
     },
     Kind {

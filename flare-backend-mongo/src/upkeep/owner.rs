@@ -1,5 +1,5 @@
-//! Takes what records are kept for (a subscription, a resource, a queue); gives its name, its value
-//! in the store, and its place among the others. Owners sort here as they do in the store.
+//! Takes what records are kept for (a subscription, a resource, a consumer, a queue); gives its name,
+//! its value in the store, and its place among the others. Owners sort here as they do in the store.
 
 use flare_core::model::ResourceId;
 use flare_core::port::QueueName;
@@ -11,7 +11,7 @@ use crate::record;
 /// Whom a record is kept for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
-    /// A resource or a subscription.
+    /// A resource, a subscription or a consumer.
     Id([u8; 16]),
     /// A queue.
     Name(String),

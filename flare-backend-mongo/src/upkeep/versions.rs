@@ -4,12 +4,12 @@ use flare_core::Result;
 use flare_core::port::Step;
 
 use super::MongoUpkeep;
-use crate::schema::{Area, Migration, Standing, migrate};
+use crate::schema::{Area, Migration, SchemaState, migrate};
 
-fn step(area: Area, migration: &Migration, standing: Option<Standing>) -> Step {
+fn step(area: Area, migration: &Migration, standing: Option<SchemaState>) -> Step {
     let number = migration.number;
     let reason = match standing {
-        Some(Standing::Begun { to, .. }) if to == i64::from(number) => {
+        Some(SchemaState::Begun { to, .. }) if to == i64::from(number) => {
             format!("{}; it was begun and not finished", migration.about)
         }
         _ => migration.about.to_owned(),
@@ -20,7 +20,7 @@ fn step(area: Area, migration: &Migration, standing: Option<Standing>) -> Step {
 
 impl MongoUpkeep {
     /// The migrations that have not run, in their order.
-    pub(super) fn outstanding(&self, standing: Standing) -> impl Iterator<Item = Step> {
+    pub(super) fn outstanding(&self, standing: SchemaState) -> impl Iterator<Item = Step> {
         let version = standing.version(self.migrations);
         let missing = self.migrations.iter().filter(move |it| i64::from(it.number) > version);
         missing.map(move |migration| step(self.area, migration, Some(standing)))

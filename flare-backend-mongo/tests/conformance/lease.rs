@@ -32,6 +32,11 @@ impl Fixture for OnMongo {
     fn tick(&self) -> Duration {
         Duration::from_millis(300)
     }
+
+    /// More than `MAX_EVENTS`, at which the record's history is shortened.
+    fn history(&self) -> Option<usize> {
+        Some(500)
+    }
 }
 
 /// Adds what is tried here.

@@ -56,6 +56,8 @@ async fn leave(database: &Database) {
     insert("flare_messages", vec![message]).await;
     let counter = doc! { "_id": { "resource": &gone, "number": 0_i64 }, "seats": 3_i64 };
     insert("flare_partitions", vec![counter]).await;
+    let reject = doc! { "_id": { "consumer": &other, "id": &gone }, "rejectedAt": 1_i64 };
+    insert("flare_rejects", vec![reject]).await;
 }
 
 /// Breaks what a fixup puts right.

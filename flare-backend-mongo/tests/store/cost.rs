@@ -15,8 +15,8 @@ use crate::support::world::{World, body, items, put, subscribe, url};
 use flare_backend_memory::MemoryBackend;
 use flare_backend_mongo::{Commands, MongoRepository};
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::model::DocumentChange;
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DocumentStore, RowStore, SystemClock};
 use flare_testkit::{RecordingDelivery, Trials};
 

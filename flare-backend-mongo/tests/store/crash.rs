@@ -17,8 +17,8 @@ use crate::support::own_server::OwnServer;
 use crate::support::world::{World, items, put, subscribe, url};
 use flare_backend_mongo::{MongoBackend, MongoConfig};
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::model::DocumentUrl;
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DocumentStore, SystemClock};
 use flare_testkit::Trials;
 

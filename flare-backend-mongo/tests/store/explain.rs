@@ -14,14 +14,14 @@ use std::time::Duration;
 use crate::support::Scratch;
 use flare_backend_mongo::{Commands, MongoRepository};
 use flare_core::model::{
-    Action, BucketRange, ChangeRule, ClaimId, Content, DeadLetter, DeathReason, DocumentKey,
-    DocumentUrl, Endpoint, Epoch, Generation, IdSource, JobKind, Present, Resource, ResourceId,
-    Revision, Round, RowEffect, RowKey, Spread, Subscription, SubscriptionId, SubscriptionSpec,
-    Timestamp, Version,
+    Action, AuditSubject, BucketRange, ChangeRule, ClaimId, Content, DeadLetter, DeathReason,
+    DocumentKey, DocumentUrl, Endpoint, Epoch, Generation, IdSource, JobKind, Present, Resource,
+    ResourceId, Revision, Round, RowEffect, RowKey, Spread, Subscription, SubscriptionId,
+    SubscriptionSpec, Timestamp, Version,
 };
 use flare_core::port::{
-    ClaimRows, DocumentStore, DocumentWrite, JobStore, Page, PendingQuery, Replay, ResourceStore,
-    RowStore, RowUpdate, SlotQuery, SubscriptionStore,
+    AuditStore, ClaimRows, DocumentStore, DocumentWrite, JobStore, Page, PendingQuery, Replay,
+    ResourceStore, RowStore, RowUpdate, SlotQuery, SubscriptionStore,
 };
 use flare_testkit::Trials;
 use futures::{StreamExt, TryStreamExt};
@@ -158,6 +158,10 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.match_resources(urls).await.unwrap();
     store.resource(*resource).await.unwrap();
     store.list_resources(Page::new(30, 0)).await.unwrap();
+    store.list_jobs(Page::new(30, 0)).await.unwrap();
+    store.list_audit(None, Page::new(30, 0)).await.unwrap();
+    let slot = AuditSubject::slot(3);
+    store.list_audit(Some(&slot), Page::new(30, 0)).await.unwrap();
     store.subscription(*subscription).await.unwrap();
     store.list_subscriptions(*resource, Page::new(30, 0)).await.unwrap();
     store.partitions(*resource).await.unwrap();
@@ -197,6 +201,10 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.pending_rows(lane).try_collect::<Vec<_>>().await.unwrap();
     assert!(store.count_pending(Some(*subscription)).await.unwrap().count >= LEFT as u64 - 10);
     store.count_pending(None).await.unwrap();
+    let each: Vec<_> = store.pending_each().try_collect().await.unwrap();
+    assert_eq!(each.len(), 1);
+    store.scan_members().try_collect::<Vec<_>>().await.unwrap();
+    store.scan_lanes().try_collect::<Vec<_>>().await.unwrap();
     let dead = DeadLetter::new(
         ids.next(Timestamp::EPOCH).into(),
         Action::Create,
@@ -232,9 +240,11 @@ async fn ask_everything(store: &MongoRepository, filled: &Filled) {
     store.drop_dead_letters(Timestamp::EPOCH - long, 10).await.unwrap();
     let replay = Replay { key: row(&keys[2]), version: version(3) };
     store.replay_rows(vec![replay]).await.remove(0).unwrap();
-    let claim: ClaimId = ids.next(Timestamp::EPOCH).into();
-    let request = ClaimRows { subscription: *subscription, claim, max: 10, holds_for: long };
-    store.claim_rows(request).await.unwrap();
+    for max in [10, 1] {
+        let claim: ClaimId = ids.next(Timestamp::EPOCH).into();
+        let request = ClaimRows { subscription: *subscription, claim, max, holds_for: long };
+        store.claim_rows(request).await.unwrap();
+    }
     store.demand_rows(*subscription, 10).await.unwrap();
     let asked = PendingQuery::new(*subscription, 100).demanded(true);
     store.pending_rows(asked).try_collect::<Vec<_>>().await.unwrap();

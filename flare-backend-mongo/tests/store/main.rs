@@ -8,6 +8,7 @@
     reason = "it is a test"
 )]
 
+mod consumers;
 mod cost;
 mod crash;
 mod explain;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let all = Trials::on(Service::MONGODB);
+    let all = consumers::trials(all);
     let all = cost::trials(all);
     let all = crash::trials(all);
     let all = explain::trials(all);

@@ -16,8 +16,8 @@ use mongodb::{Database, IndexModel};
 /// Made up: gives every lane a mark. Dies half-way while there is a record `{_id: "die"}`.
 const MARKS: Migration = Migration::of_records(NEXT, "every lane gets a mark", mark);
 const WITH_MARKS: &[Migration] = {
-    let [first, second, third, fourth] = Migration::of_the_repository();
-    &[first, second, third, fourth, MARKS]
+    let [first, second, third, fourth, fifth, sixth] = Migration::of_the_repository();
+    &[first, second, third, fourth, fifth, sixth, MARKS]
 };
 /// The version of what is kept today, and of what MARKS leads to.
 const TODAY: i32 = Migration::of_the_repository().len() as i32;

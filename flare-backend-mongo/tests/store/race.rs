@@ -18,8 +18,8 @@ use crate::support::world::{body, items, put, url};
 use flare_backend_memory::MemoryBackend;
 use flare_backend_mongo::{MongoConfig, MongoRepository};
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::model::DocumentChange;
-use flare_core::pipeline::Settings;
 use flare_core::port::SystemClock;
 use flare_testkit::{RecordingDelivery, Service, Trials};
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::support::world::{World, items, put, url};
 use crate::support::{Scratch, spoil};
 use flare_backend_mongo::MongoBackend;
+use flare_core::Settings;
 use flare_core::model::{
     DocumentKey, DocumentUrl, LaneId, NewResource, RecordName, Resource, RowKey, Subscription,
     SubscriptionSpec,
 };
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DeliveryOutcome, Page, SystemClock};
 use flare_testkit::Trials;
 use flare_testkit::unreadable::Spoiling;

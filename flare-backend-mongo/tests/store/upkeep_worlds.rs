@@ -90,6 +90,10 @@ impl World {
             let id = id(ids, owner, 1_000 + number);
             world.subscription(random, id, owner, &resources);
         }
+        for number in 0..random.u64(..6) {
+            let owner = Owner::any(random);
+            world.consumer(random, id(ids, owner, 2_000 + number), owner);
+        }
         world.seats(random, &resources);
         for number in 0..random.u32(..8) {
             world.queue(random, number);
@@ -157,6 +161,24 @@ impl World {
         self.put_all("flare_lanes", gone.then_some(&what), lanes);
     }
 
+    fn consumer(&mut self, random: &mut Rng, id: ResourceId, owner: Owner) {
+        match owner {
+            Owner::Stored => self.put("flare_consumers", doc! { "_id": bson(id) }),
+            // No job removes a consumer, so none keeps what is left of one.
+            Owner::BeingRemoved => self.job("remove-subscription", id),
+            Owner::Young | Owner::Gone => {}
+        }
+        let reject = |number: u32| {
+            let reject = ResourceId::from_bytes(u128::from(number).to_be_bytes());
+            let key = doc! { "consumer": bson(id), "id": bson(reject) };
+            doc! { "_id": key, "rejectedAt": i64::from(number) }
+        };
+        let rejects = (0..some(random)).map(reject).collect();
+        let gone = matches!(owner, Owner::Gone | Owner::BeingRemoved);
+        let what = format!("rejects of consumer {id}");
+        self.put_all("flare_rejects", gone.then_some(&what), rejects);
+    }
+
     /// Counts of seats, some of them wrong or missing.
     fn seats(&mut self, random: &mut Rng, resources: &[(ResourceId, Owner)]) {
         let subscriptions = self.records.get("flare_subscriptions").cloned().unwrap_or_default();
@@ -191,10 +213,10 @@ impl World {
                 }
                 // Not just now: what is taken lately has to stay so, however long the visit takes.
                 let soon = i64::try_from(LONG_AGO.as_nanos()).unwrap();
-                let taken_at =
+                let at =
                     if lately { nanos_ago(Duration::ZERO) + soon } else { nanos_ago(LONG_AGO) };
-                let taken_at = DateTime::from_millis(taken_at / 1_000_000);
-                counters.push(doc! { "_id": id, "seats": taken, "takenAt": taken_at });
+                let at = DateTime::from_millis(at / 1_000_000);
+                counters.push(doc! { "_id": id, "seats": taken, "takenAt": at });
             }
             // Subscriptions keep the counts of a resource that is gone.
             let gone = *owner == Owner::Gone && members.is_empty();
@@ -234,6 +256,7 @@ impl World {
             ("flare_lanes", "subscription"),
             ("flare_documents", "resource"),
             ("flare_partitions", "resource"),
+            ("flare_rejects", "consumer"),
         ] {
             let mut strange = vec![
                 doc! { "_id": "text" },
@@ -256,6 +279,7 @@ impl World {
         self.put("flare_messages", doc! { "_id": "when", "queue": "slot-99" });
         self.put("flare_subscriptions", doc! { "_id": "text" });
         self.put("flare_resources", doc! { "_id": 7 });
+        self.put("flare_consumers", doc! { "_id": "text" });
     }
 
     async fn store(&self, database: &Database) {

@@ -15,10 +15,15 @@ pub(crate) fn uuid(bytes: &[u8; 16]) -> Bson {
     Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
 }
 
-/// Where a record is, by its collection and id; the field of it that holds JSON, if one does, and one
-/// that no reader can do without.
-fn place(record: &RecordName) -> (&'static str, Bson, Option<&'static str>, &'static str) {
-    match record {
+/// Where a record is, by its collection and what finds it there; the field of it that holds JSON, if one
+/// does, and one that no reader can do without.
+fn place(record: &RecordName) -> (&'static str, Document, Option<&'static str>, &'static str) {
+    // A reject's name does not say whose it is.
+    if let RecordName::Reject(id) = record {
+        let this = doc! { "_id.id": uuid(id.as_bytes()) };
+        return ("flare_rejects", this, Some("reject"), "reject");
+    }
+    let (collection, id, json, needed) = match record {
         RecordName::Resource(id) => {
             ("flare_resources", uuid(id.as_bytes()), Some("resource"), "resource")
         }
@@ -40,22 +45,27 @@ fn place(record: &RecordName) -> (&'static str, Bson, Option<&'static str>, &'st
             ("flare_lanes", id.into(), Some("state"), "state")
         }
         RecordName::Job(id) => ("flare_jobs", uuid(id.as_bytes()), None, "epoch"),
-        other @ RecordName::Unnamed { .. } => panic!("{other:?} is no record of a repository"),
-    }
+        RecordName::Consumer(id) => {
+            ("flare_consumers", uuid(id.as_bytes()), Some("consumer"), "consumer")
+        }
+        RecordName::Audit(id) => ("flare_audit", uuid(id.as_bytes()), Some("entry"), "entry"),
+        other => panic!("{other:?} is no record of a repository"),
+    };
+    (collection, doc! { "_id": id }, json, needed)
 }
 
-async fn read(records: &Collection<Document>, id: &Bson) -> Document {
-    records.find_one(doc! { "_id": id }).await.unwrap().unwrap()
+async fn read(records: &Collection<Document>, this: &Document) -> Document {
+    records.find_one(this.clone()).await.unwrap().unwrap()
 }
 
 pub(crate) async fn spoil(database: &Database, record: &RecordName, how: Spoiling) {
-    let (collection, id, json, needed) = place(record);
+    let (collection, this, json, needed) = place(record);
     let records = database.collection::<Document>(collection);
     let set = match how {
         Spoiling::UnknownField => {
             let mut set = doc! { UNKNOWN: { "red": [1, "x"] } };
             if let Some(json) = json {
-                let text = read(&records, &id).await.get_str(json).unwrap().to_owned();
+                let text = read(&records, &this).await.get_str(json).unwrap().to_owned();
                 set.insert(
                     json,
                     text.replacen('{', &format!(r#"{{"{UNKNOWN}":{{"red":[1.50]}},"#), 1),
@@ -66,13 +76,13 @@ pub(crate) async fn spoil(database: &Database, record: &RecordName, how: Spoilin
         Spoiling::Newer => doc! { "needs": i64::from(RECORD_FORMAT) + 1 },
         Spoiling::Damaged => doc! { needed: "{" },
     };
-    let done = records.update_one(doc! { "_id": id }, doc! { "$set": set }).await.unwrap();
+    let done = records.update_one(this, doc! { "$set": set }).await.unwrap();
     assert_eq!(done.matched_count, 1, "{record:?}");
 }
 
 pub(crate) async fn has_unknown_field(database: &Database, record: &RecordName) -> bool {
-    let (collection, id, json, _) = place(record);
-    let found = read(&database.collection(collection), &id).await;
+    let (collection, this, json, _) = place(record);
+    let found = read(&database.collection(collection), &this).await;
     let inside = json.is_none_or(|json| found.get_str(json).unwrap().contains(UNKNOWN));
     inside && found.contains_key(UNKNOWN)
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_core::Settings;
 use flare_core::model::{DocumentChange, NewResource, Resource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, SystemClock};
 use flare_core::{Backend, Flare};
 use flare_testkit::RecordingDelivery;

@@ -1,8 +1,11 @@
 //! Takes values of the model; gives them as columns, and back. What a column cannot mean makes its record
 //! unreadable, and no other.
 
+pub(crate) mod audit;
+pub(crate) mod consumer;
 pub(crate) mod document;
 pub(crate) mod job;
+pub(crate) mod reject;
 pub(crate) mod resource;
 pub(crate) mod row;
 pub(crate) mod subscription;

@@ -2,6 +2,7 @@
 //! fails does so alone: then, and only then, the transaction is made again with a savepoint around each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flare_core::model::Timestamp;
 use rusqlite::Connection;
@@ -37,6 +38,8 @@ pub(super) struct Commits {
     seen: Option<i64>,
     /// Whether commits wait for the disk now.
     durable: bool,
+    /// How many bytes of the log are on the disk, for whoever wants to know.
+    pub(super) synced: Option<Arc<AtomicU64>>,
 }
 
 type Jobs = Vec<Box<dyn Job>>;
@@ -58,6 +61,7 @@ impl Commits {
             serials: Serials::default(),
             seen: None,
             durable: true,
+            synced: None,
         }
     }
 
@@ -125,6 +129,7 @@ impl Commits {
     fn transact(&mut self, jobs: &mut Jobs, careful: bool) -> rusqlite::Result<AfterCommit> {
         let durable = jobs.iter().any(|job| job.is_durable());
         self.sync_commits(durable)?;
+        let logged = self.logged();
         let worked = self.work(jobs, careful);
         if worked.is_err() {
             // What was remembered may have been made by what is taken back now.
@@ -135,7 +140,27 @@ impl Commits {
                 self.connection.execute_batch("ROLLBACK")?;
             }
         }
+        self.note_synced(logged)?;
         worked
+    }
+
+    /// How many bytes the log has, if anybody wants to know.
+    fn logged(&self) -> Option<u64> {
+        self.synced.as_ref()?;
+        std::fs::metadata(self.place.beside("-wal")).ok().map(|log| log.len())
+    }
+
+    /// Notes that the log is on the disk, if a commit made it grow and waited for that.
+    fn note_synced(&self, before: Option<u64>) -> rusqlite::Result<()> {
+        /// What SQLite calls `FULL`.
+        const FULL: i64 = 2;
+        let (Some(synced), Some(logged)) = (&self.synced, self.logged()) else { return Ok(()) };
+        let waits: i64 =
+            self.connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        if waits >= FULL && Some(logged) > before {
+            synced.store(logged, Ordering::Release);
+        }
+        Ok(())
     }
 
     fn work(&mut self, jobs: &mut Jobs, careful: bool) -> rusqlite::Result<AfterCommit> {
@@ -162,12 +187,15 @@ impl Commits {
             }
         }
         let changed = self.connection.total_changes() != before;
-        if changed && now > self.noted + NOTED_EVERY {
+        let notes = changed && now > self.noted + NOTED_EVERY;
+        if notes {
             let mut note = self.connection.prepare_cached("UPDATE store SET told = ?1")?;
             note.execute([now.unix_nanos()])?;
-            self.noted = now;
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        if notes {
+            self.noted = now;
+        }
         Ok(after)
     }
 
@@ -193,8 +221,9 @@ impl Commits {
     /// and every commit that waits has what came before it written too.
     fn sync_commits(&mut self, durable: bool) -> rusqlite::Result<()> {
         if durable != self.durable {
-            let how = if durable { "FULL" } else { "NORMAL" };
-            self.connection.pragma_update(None, "synchronous", how)?;
+            let how =
+                if durable { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+            self.connection.prepare_cached(how)?.execute([])?;
             self.durable = durable;
         }
         Ok(())

@@ -101,6 +101,14 @@ impl Effort {
         Self { operation, weight: 1, urgent: false, durable: false, for_caller: false }
     }
 
+    /// One that Flare makes again if it goes with the machine's power: what says that a document is spread, or
+    /// most of what came of a request, which is made again with the same id. What is written later goes first, so
+    /// that nothing is left that rests on it. A row itself is no such thing: it is on disk before its client is
+    /// told, or the client would hold what nothing stored says it may hold, and would not hear of a deletion.
+    pub(crate) const fn repeated(operation: &'static str) -> Self {
+        Self::fleeting(operation)
+    }
+
     /// The same, about so many things.
     pub(crate) fn of(mut self, items: usize) -> Self {
         self.weight = items.max(1);

@@ -1,6 +1,7 @@
 //! Takes a path; opens the file there, makes or moves its shape, says who else lives, and starts the threads.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::error;
 use crate::file::{FileSystem, Place};
 use crate::holders::{self, HolderLock, OpeningLock};
 use crate::lease;
+use crate::queue;
 use crate::schema::{self, Migration};
 use crate::time::{Machine, StoreClock, StoredClock, nanos};
 
@@ -33,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) inline: bool,
     pub(crate) file_system: Option<FileSystem>,
     pub(crate) migrations: &'static [Migration],
+    /// Where to note how many bytes of the log are on the disk, if anybody wants to know.
+    pub(crate) synced: Option<Arc<AtomicU64>>,
 }
 
 impl Engine {
@@ -48,7 +52,8 @@ impl Engine {
         let lock = HolderLock::take(&place, machine.uptime())?;
         let (holder, clock) = register(&mut writer, &place, &machine, &lock)?;
         drop(opening);
-        let commits = Commits::new(writer, Arc::clone(&place), machine, clock);
+        let mut commits = Commits::new(writer, Arc::clone(&place), machine, clock);
+        commits.synced.clone_from(&options.synced);
         Self::start(place, commits, lock, holder, options)
     }
 
@@ -138,11 +143,12 @@ fn register(
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
-    let mut alone = true;
+    let (mut alone, mut dead) = (true, Vec::new());
     for other in holders_of(&transaction).map_err(failed)? {
         if !holders::lives(place, &other.name) {
             lease::end_holder(&transaction, other.n).map_err(failed)?;
             holders::bury(place, &other.name);
+            dead.push(other.n);
         } else if other.boot != boot {
             return Err(of_another_machine(place, other.pid));
         } else {
@@ -157,8 +163,12 @@ fn register(
     }
     let clock = stored.resumed(&boot, uptime, machine.wall());
     let set = "UPDATE store SET boot = ?1, ahead = ?2, told = max(told, ?3)";
-    let now = clock.at(uptime).unix_nanos();
-    transaction.execute(set, rusqlite::params![boot, clock.ahead, now]).map_err(failed)?;
+    let now = clock.at(uptime);
+    let values = rusqlite::params![boot, clock.ahead, now.unix_nanos()];
+    transaction.execute(set, values).map_err(failed)?;
+    for holder in dead {
+        queue::give_back(&transaction, holder, now).map_err(failed)?;
+    }
     let note = "INSERT INTO holders (name, boot, pid, since) VALUES (?1, ?2, ?3, ?4)";
     let values = rusqlite::params![lock.name(), boot, std::process::id(), nanos(uptime)];
     transaction.execute(note, values).map_err(failed)?;

@@ -63,14 +63,22 @@ pub(super) fn write(
                 None => return,
             },
         };
-        let before = commits.changes();
-        let after = {
-            let _pause = log.writing();
-            commits.commit(jobs)
-        };
-        log.grew(commits.changes(), commits.changes() != before);
-        to_return |= after.freed;
-        then(after);
+        // What need not wait for the disk goes first: nothing in a change's way to its clients waits for
+        // another change's commit.
+        let (durable, others): (Vec<_>, _) = jobs.into_iter().partition(|job| job.is_durable());
+        for jobs in [others, durable] {
+            if jobs.is_empty() {
+                continue;
+            }
+            let before = commits.changes();
+            let after = {
+                let _pause = log.writing();
+                commits.commit(jobs)
+            };
+            log.grew(commits.changes(), commits.changes() != before);
+            to_return |= after.freed;
+            then(after);
+        }
     }
 }
 

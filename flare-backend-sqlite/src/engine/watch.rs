@@ -108,6 +108,7 @@ fn bury(shared: &Shared, dead: &Other) {
         if lease::end_holder(tx.connection, n)? {
             tx.after.keys = true;
         }
+        tx.after.rung.extend(queue::give_back(tx.connection, n, tx.now)?);
         holders::bury(&place, &name);
         Ok(())
     });

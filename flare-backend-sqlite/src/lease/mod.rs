@@ -48,7 +48,7 @@ enum Seen<T> {
 }
 
 /// The events that a watch has not given yet.
-struct News {
+struct NewEvents {
     events: Vec<KeyEvent>,
     /// How far history was seen.
     seen: i64,
@@ -128,7 +128,7 @@ impl Shared {
             let changed = self.engine.signals().keys.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let News { events, seen, next_end } = self.news(prefix, from).await?;
+            let NewEvents { events, seen, next_end } = self.news(prefix, from).await?;
             if !events.is_empty() {
                 return Ok((events, seen));
             }
@@ -145,7 +145,7 @@ impl Shared {
         }
     }
 
-    async fn news(self: &Arc<Self>, prefix: &str, from: i64) -> Result<News> {
+    async fn news(self: &Arc<Self>, prefix: &str, from: i64) -> Result<NewEvents> {
         let (shared, prefix) = (Arc::clone(self), prefix.to_owned());
         let read = move |reader: &Reader<'_>| {
             let (events, seen) = table::events_after(reader.connection, &prefix, from)?;
@@ -153,7 +153,7 @@ impl Shared {
             let next_end = table::next_end(reader.connection)?;
             let next_end =
                 next_end.map(|end| Duration::from_nanos(end.saturating_sub(uptime).unsigned_abs()));
-            Ok(News { events, seen, next_end })
+            Ok(NewEvents { events, seen, next_end })
         };
         self.look("watch", read).await
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_core::model::Timestamp;
 use flare_core::port::{
     Incoming, Outgoing, Queue, QueueDepth, QueueFacts, QueueName, Receipt, Receive, Scan,
     Settlement, Unsettled,
@@ -213,6 +214,24 @@ fn known(connection: &Connection, operation: &'static str, queue: &QueueName) ->
 
 fn missing(operation: &'static str, queue: &QueueName) -> Error {
     error::of(ErrorKind::NotFound, operation, format!("there is no queue {queue}"))
+}
+
+/// Gives back what a dead holder had out, to be received from `now` on; gives the queues that it is in.
+pub(crate) fn give_back(
+    connection: &Connection,
+    holder: i64,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<QueueName>> {
+    let mut find = connection.prepare_cached(
+        "SELECT DISTINCT name FROM messages JOIN queues ON queues.n = queue WHERE holder = ?1",
+    )?;
+    let names = find.query_map([holder], |row| row.get(0))?;
+    let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
+    let mut release = connection.prepare_cached(
+        "UPDATE messages SET at = min(at, ?2), receipt = NULL, holder = NULL WHERE holder = ?1",
+    )?;
+    release.execute(params![holder, time(now)])?;
+    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// The earliest time of a message of each queue that has any, found by skipping from queue to queue in the

@@ -30,13 +30,20 @@ impl SqliteQueue {
         visibility: Duration,
     ) -> Result<Taken> {
         let queue = queue.clone();
-        let take = move |tx: &mut Tx<'_>| take(tx, &queue, max, visibility);
+        let holder = self.engine.holder();
+        let take = move |tx: &mut Tx<'_>| take(tx, &queue, max, visibility, holder);
         let effort = Effort::fleeting("receive").of(max.min(100)).for_caller();
         self.engine.write(effort, take).await
     }
 }
 
-fn take(tx: &mut Tx<'_>, queue: &QueueName, max: usize, visibility: Duration) -> Worked<Taken> {
+fn take(
+    tx: &mut Tx<'_>,
+    queue: &QueueName,
+    max: usize,
+    visibility: Duration,
+    holder: i64,
+) -> Worked<Taken> {
     let n = known(tx.connection, "receive", queue)?;
     let now = time(tx.now);
     let mut due = tx.sql(
@@ -53,12 +60,12 @@ fn take(tx: &mut Tx<'_>, queue: &QueueName, max: usize, visibility: Duration) ->
     }
     let receipt = tx.serial()?;
     let until = time(tx.now + visibility);
-    let mut hold =
-        tx.sql("UPDATE messages SET at = ?2, receipt = ?3, attempt = ?4 WHERE n = ?1")?;
+    let mut hold = tx
+        .sql("UPDATE messages SET at = ?2, receipt = ?3, attempt = ?4, holder = ?5 WHERE n = ?1")?;
     let mut messages = Vec::with_capacity(found.len());
     for (message, attempt, payload) in found {
         let attempt = attempt.saturating_add(1);
-        hold.execute(params![message, until, receipt, attempt])?;
+        hold.execute(params![message, until, receipt, attempt, holder])?;
         let token = Receipt::new(format!("{message}:{receipt}"));
         messages.push(Incoming::new(Bytes::from(payload), attempt, token));
     }

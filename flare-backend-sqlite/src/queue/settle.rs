@@ -42,7 +42,8 @@ pub(super) fn settle(
     let n = number(tx.connection, &queue.to_string())?;
     let mut done = tx.sql("DELETE FROM messages WHERE n = ?2 AND receipt = ?3 AND queue = ?1")?;
     let mut release = tx.sql(
-        "UPDATE messages SET at = ?4, receipt = NULL WHERE n = ?2 AND receipt = ?3 AND queue = ?1",
+        "UPDATE messages SET at = ?4, receipt = NULL, holder = NULL \
+         WHERE n = ?2 AND receipt = ?3 AND queue = ?1",
     )?;
     let mut released = false;
     let settled = tx.each(OPERATION, tokens, |tx, (token, settlement)| {

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, RecordName, Timestamp};
-use flare_core::port::{JobStore, Scan};
+use flare_core::port::{JobStore, Listing, Page, Scan};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::documents::pages;
 use super::{SqliteRepository, limit};
 use crate::codec::job::{COLUMNS, StoredJob};
-use crate::codec::{count, read_epoch, time, unreadable_record, word};
+use crate::codec::{count, counted, read_epoch, time, unreadable_record, word};
 use crate::engine::{Effort, Reader, Tx};
 use crate::fault::Worked;
 
@@ -53,6 +53,20 @@ impl JobStore for SqliteRepository {
             Ok(found.map(|found| found.job("job")).transpose()?)
         };
         self.engine.read("job", read).await
+    }
+
+    async fn list_jobs(&self, page: Page) -> Result<Listing<Job>> {
+        const OPERATION: &str = "list_jobs";
+        let read = move |reader: &Reader<'_>| {
+            let total = reader.sql("SELECT count(*) FROM jobs")?.query_row([], counted)?;
+            let sql = format!("SELECT {COLUMNS} FROM jobs ORDER BY id LIMIT ?1 OFFSET ?2");
+            let mut list = reader.sql(&sql)?;
+            let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+            let found = list.query_map(params![page.limit, offset], StoredJob::of)?;
+            let found: Vec<StoredJob> = found.collect::<rusqlite::Result<_>>()?;
+            Ok(Listing::of_read(found.iter().map(|found| found.job(OPERATION)), total)?)
+        };
+        self.engine.read(OPERATION, read).await
     }
 
     async fn claim_job(

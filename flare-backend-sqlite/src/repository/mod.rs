@@ -1,6 +1,8 @@
 //! Takes what the repository port asks; gives it as work for the writer or a reader. What decides is the
 //! model's own functions, within the writer's transaction.
 
+mod audit;
+mod consumers;
 mod documents;
 mod jobs;
 mod resources;

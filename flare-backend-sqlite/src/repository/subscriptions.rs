@@ -123,6 +123,23 @@ impl SubscriptionStore for SqliteRepository {
         self.engine.read("members", read).await
     }
 
+    fn scan_members(&self) -> Scan<'_, Member> {
+        const OPERATION: &str = "scan_members";
+        // Few bytes each, and from an index alone: all of them at once.
+        pages((), |()| {
+            let read = |reader: &Reader<'_>| {
+                let mut find = reader.sql(
+                    "SELECT id, generation, status, lanes, slot, marks FROM subscriptions \
+                     INDEXED BY subscriptions_members WHERE told = 1",
+                )?;
+                let found = find.query_map([], member)?;
+                let found: Vec<Option<Member>> = found.collect::<rusqlite::Result<_>>()?;
+                Ok((found.into_iter().flatten().map(Ok).collect(), None))
+            };
+            Box::pin(self.engine.read(OPERATION, read))
+        })
+    }
+
     async fn replace_subscription(
         &self,
         generation: Generation,
@@ -409,10 +426,11 @@ fn check_urls(
             find.query_row(params![resource, url], |row| row.get(0)).optional()?;
         let Some(user) = user.map(SubscriptionId::from_bytes) else { continue };
         if user != subscription.id {
+            let field = subscription.spec.field_of_url(&url);
             let url = UrlTemplate::show_key(&url);
             let detail = format!("{url} is used by subscription {user} of the same resource");
             let taken = error::of(ErrorKind::Conflict, operation, detail);
-            return Err(taken.with_field("endpoint.url").into());
+            return Err(taken.with_field(field).into());
         }
     }
     Ok(())

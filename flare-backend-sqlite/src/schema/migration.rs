@@ -18,13 +18,22 @@ impl Migration {
 
     /// Those of Flare, for tests that append others.
     #[doc(hidden)]
-    pub const fn all() -> [Self; 1] {
-        [FIRST]
+    pub const fn all() -> [Self; 4] {
+        [FIRST, HELD_MESSAGES, CONSUMERS, AUDIT]
     }
 }
 
 const FIRST: Migration =
     Migration::new(1, "tables and indexes of the first version", include_str!("../../sql/001.sql"));
+
+const HELD_MESSAGES: Migration =
+    Migration::new(2, "who has a message of a queue out", include_str!("../../sql/002.sql"));
+
+const CONSUMERS: Migration =
+    Migration::new(3, "inputs that documents are pulled from", include_str!("../../sql/003.sql"));
+
+const AUDIT: Migration =
+    Migration::new(4, "what operators and nodes did", include_str!("../../sql/004.sql"));
 
 /// What leads to the newest version, which is the number of the last.
 pub(crate) const MIGRATIONS: &[Migration] = &Migration::all();

@@ -2,7 +2,7 @@
 //! like, seen from them.
 
 mod migration;
-mod standing;
+mod state;
 
 use flare_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, TransactionBehavior};
@@ -11,7 +11,7 @@ use crate::error;
 use crate::file::Place;
 pub use migration::Migration;
 pub(crate) use migration::{MIGRATIONS, newest};
-pub(crate) use standing::Standing;
+pub(crate) use state::SchemaState;
 
 const OPERATION: &str = "open";
 /// What the header of a file says that is Flare's.
@@ -25,11 +25,11 @@ pub(crate) fn prepare(
     place: &Place,
     migrations: &[Migration],
 ) -> Result<()> {
-    let standing = Standing::of(connection, migrations).map_err(|error| failed(place, error))?;
+    let standing = SchemaState::of(connection, migrations).map_err(|error| failed(place, error))?;
     if let Some(refusal) = standing.refusal(OPERATION, place, migrations) {
         return Err(refusal);
     }
-    if standing == Standing::Empty {
+    if standing == SchemaState::Empty {
         create(connection).map_err(|error| failed(place, error))?;
     }
     keep_a_log(connection, place)?;
@@ -68,27 +68,21 @@ pub(crate) fn migrate(
     connection: &mut Connection,
     migrations: &[Migration],
 ) -> rusqlite::Result<()> {
-    let mut migrated = false;
+    let newest = newest(migrations);
     for migration in migrations {
-        migrated |= run(connection, migration)?;
-    }
-    if migrated {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(VIEWS)?;
+        let version: i32 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version != migration.number - 1 {
+            continue;
+        }
+        transaction.execute_batch(migration.sql)?;
+        // With the last one, so that a process that dies in between leaves no file without them.
+        if migration.number == newest {
+            transaction.execute_batch(VIEWS)?;
+        }
+        transaction.pragma_update(None, "user_version", migration.number)?;
         transaction.commit()?;
     }
     Ok(())
-}
-
-/// Runs a migration of a file that is at the version before it; tells whether it was.
-pub(crate) fn run(connection: &mut Connection, migration: &Migration) -> rusqlite::Result<bool> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version: i32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != migration.number - 1 {
-        return Ok(false);
-    }
-    transaction.execute_batch(migration.sql)?;
-    transaction.pragma_update(None, "user_version", migration.number)?;
-    transaction.commit()?;
-    Ok(true)
 }

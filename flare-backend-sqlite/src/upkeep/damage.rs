@@ -17,7 +17,7 @@ const FINDINGS: usize = 100;
 const SHOWN: usize = 3;
 
 /// The indexes that can be built again from their tables.
-const INDEXES: [&str; 20] = [
+const INDEXES: [&str; 24] = [
     "resources_endpoint",
     "subscriptions_members",
     "subscriptions_slots",
@@ -37,7 +37,11 @@ const INDEXES: [&str; 20] = [
     "jobs_due",
     "messages_at",
     "messages_key",
+    "messages_holder",
     "lease_keys_of",
+    "rejects_ids",
+    "rejects_list",
+    "audit_subjects",
 ];
 
 fn step(index: &str) -> Step {

@@ -22,7 +22,7 @@ use crate::blocking::{self, Reporter};
 use crate::connection::{self, Role};
 use crate::file::Place;
 use crate::holders::OpeningLock;
-use crate::schema::{self, Migration, Standing};
+use crate::schema::{self, Migration, SchemaState};
 use crate::time::Machine;
 use crate::{BACKEND, SqliteConfig, error};
 use orphans::Orphans;
@@ -67,7 +67,7 @@ struct File {
 struct Opened<'a> {
     connection: Connection,
     place: Place,
-    standing: Standing,
+    standing: SchemaState,
     file: &'a File,
 }
 
@@ -182,7 +182,7 @@ impl File {
         let place = Place::at(self.config.path(), self.config.options().file_system)?;
         let connection = connection::open(&place, Role::Keeper);
         let connection = connection.map_err(|error| error::from_sqlite(operation, error))?;
-        let standing = Standing::of(&connection, self.migrations);
+        let standing = SchemaState::of(&connection, self.migrations);
         let standing = standing.map_err(|error| error::from_sqlite(operation, error))?;
         match standing.refusal(operation, &place, self.migrations) {
             Some(refusal) => Err(refusal),
@@ -193,14 +193,14 @@ impl File {
     fn plan(&self, purpose: Purpose) -> Result<Vec<Step>> {
         const OPERATION: &str = "plan";
         let opened = self.open(OPERATION)?;
-        let standing = opened.as_ref().map_or(Standing::Empty, |opened| opened.standing);
+        let standing = opened.as_ref().map_or(SchemaState::Empty, |opened| opened.standing);
         if purpose == Purpose::Setup {
             let version = standing.version(self.migrations);
             let missing = self.migrations.iter().filter(|it| it.number > version);
             return Ok(missing.map(migration_step).collect());
         }
         match opened {
-            Some(opened) if standing == Standing::Current => {
+            Some(opened) if standing == SchemaState::Current => {
                 let steps = match purpose {
                     Purpose::Fixup => opened.fixup(),
                     _ => opened.cleanup(),
@@ -208,7 +208,7 @@ impl File {
                 steps.map_err(|fault| fault.into_error(OPERATION))
             }
             // What an older version looks like only its migrations know.
-            Some(opened) if matches!(standing, Standing::Older(_)) => {
+            Some(opened) if matches!(standing, SchemaState::Older(_)) => {
                 let detail = format!(
                     "{} is of an older version: open it, or run `flare setup`, first",
                     opened.place.path().display()
@@ -225,7 +225,7 @@ impl File {
             return self.migrate(*number);
         }
         let Some(mut opened) = self.open(OPERATION)? else { return Ok(false) };
-        if opened.standing != Standing::Current {
+        if opened.standing != SchemaState::Current {
             return Ok(false);
         }
         let done = match work {
@@ -246,7 +246,7 @@ impl File {
         let _opening = OpeningLock::take(&place)?;
         let failed = |error| error::from_sqlite("apply", error);
         let mut connection = connection::open(&place, Role::Keeper).map_err(failed)?;
-        let standing = Standing::of(&connection, self.migrations).map_err(failed)?;
+        let standing = SchemaState::of(&connection, self.migrations).map_err(failed)?;
         if let Some(refusal) = standing.refusal("apply", &place, self.migrations) {
             return Err(refusal);
         }

@@ -1,5 +1,6 @@
 //! Starts this program again as another process, also as a user whom things are denied.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -30,7 +31,14 @@ pub(crate) fn this_as_nobody(folder: &Path, arguments: &[&str]) -> Command {
 
 /// What a process said that ended well.
 pub(crate) fn answer(command: &mut Command) -> String {
-    let output = command.output().unwrap();
+    let output = loop {
+        match command.output() {
+            // Another test forked while this one copied the program: the child has the copy open for writing
+            // until it is another program itself.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            output => break output.unwrap(),
+        }
+    };
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));
     assert!(output.status.success(), "{}: {out}{err}", output.status);

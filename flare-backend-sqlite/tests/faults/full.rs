@@ -4,16 +4,18 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use flare_core::ErrorKind;
+use flare_core::{ErrorKind, Flare};
 
 use crate::support::Scratch;
-use crate::world::{World, assert_sound, block_on, put, stored};
+use crate::support::disk::assert_sound;
+use crate::world::{World, block_on, put, stored};
 
-const SIZE: &str = "size=8m";
-/// What gives room when it goes.
-const BALLAST: usize = 3 << 20;
+const SIZE: &str = "size=16m";
+/// What gives room when it goes: more than file and log have on the rest of the disk, as the log is still there
+/// while all it has is moved into the file.
+const BALLAST: usize = 10 << 20;
 const CONTENT: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,6 +43,16 @@ pub(crate) fn is_told() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {said}", output.status);
     assert!(String::from_utf8_lossy(&output.stdout).contains("room again"), "{said}");
+}
+
+/// Puts, again while the disk is still full: what the log has of before is moved first.
+async fn put_soon(flare: &Flare, name: &str) {
+    let began = Instant::now();
+    while let Err(error) = put(flare, name, 1, CONTENT).await {
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert!(began.elapsed() < PATIENCE, "there is room, and {error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// In a process of its own, on a disk of its own.
@@ -78,7 +90,7 @@ pub(crate) fn within(folder: &Path) -> ExitCode {
         fs::remove_file(&ballast).unwrap();
         for number in 0..20 {
             let name = format!("late-{number}");
-            put(&flare, &name, 1, CONTENT).await.unwrap();
+            put_soon(&flare, &name).await;
             accepted.push(name);
         }
         flare.settled(PATIENCE).await.unwrap();

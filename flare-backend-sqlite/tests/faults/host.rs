@@ -6,7 +6,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use flare_core::cluster::ClusterSettings;
 use flare_core::model::{NewResource, SubscriptionSpec};
 use flare_core::port::{Delivery, DeliveryOutcome, DeliveryRequest};
 
-use crate::world::{block_on, url};
+use crate::world::{block_on, patient, url};
 
 /// Documents that each host changes.
 pub(crate) const DOCUMENTS: usize = 20;
@@ -54,7 +54,8 @@ async fn start(path: &Path, name: &str) -> (Flare, flare_core::Runtime) {
     settings.settle_after = Duration::ZERO;
     settings.move_every = Duration::from_millis(50);
     settings.move_percent = 100;
-    let builder = Flare::builder(stores).delivery(Arc::new(Spoken)).cluster(settings);
+    let builder = Flare::builder(stores).delivery(Arc::new(Spoken));
+    let builder = builder.cluster(settings).settings(patient());
     let (flare, runtime) = builder.build().unwrap();
     let docs = flare.ensure_resource(NewResource::new(url("{id}")).change_field("rev"));
     let docs = docs.await.unwrap();
@@ -71,14 +72,15 @@ pub(crate) fn prepare(path: &Path) {
 }
 
 pub(crate) fn main(path: &str, name: &str, first: i64) -> ExitCode {
-    let paused = Arc::new(AtomicBool::new(false));
-    let (told, of) = (Arc::clone(&paused), name.to_owned());
+    // The pause it is told to make, by its number; none while it is zero.
+    let pause = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&pause);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            told.store(line == "pause", Ordering::SeqCst);
+            let number = line.strip_prefix("pause ").map_or(0, |number| number.parse().unwrap());
+            told.store(number, Ordering::SeqCst);
         }
-        // Whoever started it is gone.
-        drop(of);
+        // The test that started it is gone.
         std::process::exit(0);
     });
     block_on(async {
@@ -99,9 +101,10 @@ pub(crate) fn main(path: &str, name: &str, first: i64) -> ExitCode {
             };
             futures::future::join_all((0..DOCUMENTS).map(put)).await;
             revision += 1;
-            if paused.load(Ordering::SeqCst) {
-                say(&format!("paused {name}"));
-                while paused.load(Ordering::SeqCst) {
+            let number = pause.load(Ordering::SeqCst);
+            if number > 0 {
+                say(&format!("paused {name} {number}"));
+                while pause.load(Ordering::SeqCst) == number {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }

@@ -75,6 +75,7 @@ fn trials() -> Vec<Trial> {
         trial("a_database_of_something_else_is_refused", refused::foreign),
         trial("a_file_system_that_machines_share_is_refused", refused::shared),
         trial("what_was_not_synced_when_the_power_went_takes_nothing_with_it", power::log_tail),
+        trial("what_clients_were_told_before_the_power_went_is_told_alike", power::outcomes),
         trial("a_checkpoint_that_was_cut_takes_nothing_with_it", power::checkpoint),
         trial("a_process_that_is_killed_loses_nothing", rounds::alone),
         trial("one_of_two_processes_that_is_killed_loses_nothing", rounds::of_two),

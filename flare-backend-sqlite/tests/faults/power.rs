@@ -3,46 +3,31 @@
 //!
 //! With `synchronous = FULL` the log is synced before a put is answered, so that at the moment of an answer
 //! everything up to the log's end is on the disk. What comes after it may be there in part: cut off, torn, or
-//! some sectors and others not. With `NORMAL` the log is synced at checkpoints alone; everything since may be
-//! spoilt in the same ways, answered or not: [`log_tail`] also cuts there, and sees a put lost. A checkpoint
-//! writes to the file itself and syncs it before the log is begun anew: until then any page of the file may be
+//! some sectors and others not. So may be what clients were told since, which nothing waits for: [`outcomes`].
+//! With `NORMAL` the log is synced at checkpoints alone; everything since may be spoilt in the same ways, answered
+//! or not: [`log_tail`] also cuts there, and sees a put lost. A checkpoint writes to the file itself and syncs it before the log is begun anew: until then any page of the file may be
 //! the old one, the new one, or some of both, and the log has all of them.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flare_core::model::DocumentUrl;
+use flare_testkit::Recorded;
 
 use crate::support::Scratch;
-use crate::world::{World, assert_sound, block_on, put, stored};
+use crate::support::disk::{Disk, SECTOR, WAYS, assert_sound};
+use crate::world::{World, block_on, put, stored};
 
-const SECTOR: usize = 512;
 const PAGE: usize = 4_096;
 const PUTS: usize = 12;
-/// Ways to spoil what is there at each moment.
-const WAYS: usize = 6;
-
-/// What is on the disk: the file and its log.
-#[derive(Clone)]
-struct Disk {
-    file: Vec<u8>,
-    log: Vec<u8>,
-}
-
-fn log_of(path: &Path) -> PathBuf {
-    PathBuf::from(format!("{}-wal", path.display()))
-}
+/// Moments at which the power goes while clients are told.
+const CUTS: usize = 20;
+const SETTLED: Duration = Duration::from_secs(60);
 
 impl Disk {
-    fn of(scratch: &Scratch) -> Self {
-        let path = scratch.path();
-        Self { file: fs::read(&path).unwrap(), log: fs::read(log_of(&path)).unwrap() }
-    }
-
     /// What a machine finds that is started again with this disk: every document that was accepted.
     async fn revisions(&self) -> Vec<Option<i64>> {
-        let scratch = Scratch::new();
-        let path = scratch.path();
-        fs::write(&path, &self.file).unwrap();
-        fs::write(log_of(&path), &self.log).unwrap();
+        let scratch = self.found();
         let flare = World::idle(&scratch.config()).await;
         let mut found = Vec::new();
         for number in 0..PUTS {
@@ -76,27 +61,9 @@ pub(crate) fn log_tail() {
         for (puts, disk) in (1..).zip(&answered) {
             let synced = disk.log.len();
             assert_eq!(last.log[..synced], disk.log, "a log only grows");
-            let after = &last.log[synced..];
+            let cut = Disk { file: disk.file.clone(), log: last.log.clone() };
             for way in 0..WAYS {
-                let mut tail = after.to_vec();
-                match way {
-                    0 => tail.clear(),
-                    1 => tail.truncate(random.usize(..=after.len())),
-                    2 => tail.fill(0),
-                    3 => tail.iter_mut().for_each(|byte| *byte = random.u8(..)),
-                    // Some sectors are there, others never were.
-                    4 => {
-                        tail.chunks_mut(SECTOR).filter(|_| random.bool()).for_each(|it| it.fill(0))
-                    }
-                    // A sector is torn in the middle.
-                    _ if tail.is_empty() => {}
-                    _ => {
-                        let torn = random.usize(..tail.len());
-                        tail[torn..].fill(0);
-                    }
-                }
-                let log = [&disk.log[..], &tail].concat();
-                let found = Disk { file: disk.file.clone(), log }.revisions().await;
+                let found = cut.spoilt(synced, way, &mut random).revisions().await;
                 // A put that was under way may be there; one that was answered must be.
                 assert_eq!(found[..puts], expected(puts)[..puts], "after {puts} puts, way {way}");
             }
@@ -106,6 +73,60 @@ pub(crate) fn log_tail() {
         let lost = Disk { file: last.file.clone(), log: last.log[..cut].to_vec() };
         assert_eq!(lost.revisions().await, expected(PUTS - 1));
     });
+}
+
+/// What came of a request does not wait for the disk and may be gone, and so may be all that followed a put: it is
+/// done again, and the client knows what it is told twice by its id.
+pub(crate) fn outcomes() {
+    block_on(async {
+        let scratch = Scratch::new();
+        let World { flare, runtime, client } = World::open(&scratch.config().inline()).await;
+        for number in 0..PUTS {
+            put(&flare, &number.to_string(), 1, 700).await.unwrap();
+        }
+        // While somebody reads from the log it is not begun anew.
+        let reads = scratch.connect();
+        reads.execute_batch("BEGIN; SELECT * FROM store").unwrap();
+        let answered = Disk::of(&scratch);
+        let runtime = runtime.spawn();
+        flare.settled(SETTLED).await.unwrap();
+        let last = Disk::of(&scratch);
+        let told = ids(&client.requests());
+        runtime.drain(SETTLED).await.unwrap();
+        assert_eq!(told.len(), PUTS);
+        assert!(last.log.starts_with(&answered.log), "a log only grows");
+
+        let mut random = fastrand::Rng::with_seed(19);
+        let during = answered.log.len()..=last.log.len();
+        let mut cuts = vec![*during.start(), *during.end()];
+        cuts.extend((0..CUTS).map(|_| random.usize(during.clone())));
+        let mut all_again = false;
+        for cut in cuts {
+            let disk = Disk { file: answered.file.clone(), log: last.log[..cut].to_vec() };
+            let scratch = disk.found();
+            let World { flare, runtime, client } = World::open(&scratch.config()).await;
+            let runtime = runtime.spawn();
+            flare.settled(SETTLED).await.unwrap();
+            let again = ids(&client.requests());
+            for (document, id) in &again {
+                assert_eq!(told.get(document), Some(id), "{document} after {cut} bytes");
+            }
+            all_again |= again.len() == PUTS;
+            runtime.drain(SETTLED).await.unwrap();
+            assert_sound(&scratch.connect());
+        }
+        assert!(all_again, "what nothing waits for was never gone");
+    });
+}
+
+/// The id under which a client was told of each document.
+fn ids(requests: &[Recorded]) -> BTreeMap<DocumentUrl, String> {
+    let id = |recorded: &Recorded| {
+        let mut headers = recorded.request.headers.iter();
+        let id = headers.find(|(name, _)| name.eq_ignore_ascii_case("webhook-id")).unwrap();
+        (recorded.request.document.clone(), id.1.clone())
+    };
+    requests.iter().map(id).collect()
 }
 
 /// Until the file is synced the log has everything, whichever pages of the file are old, new or torn.

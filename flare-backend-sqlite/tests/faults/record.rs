@@ -13,9 +13,10 @@ pub(crate) struct Record {
     accepted: BTreeMap<String, i64>,
     /// The newest revision that each client was told of each document.
     told: BTreeMap<(usize, String), i64>,
-    /// Those who said so.
+    /// The hosts that said so.
     pub(crate) ready: BTreeSet<String>,
-    pub(crate) paused: BTreeSet<String>,
+    /// The number of the pause that each host said last that it makes.
+    paused: BTreeMap<String, usize>,
     pub(crate) puts: u64,
     pub(crate) notifications: u64,
     pub(crate) doubled: u64,
@@ -38,7 +39,9 @@ impl Record {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["ready", name] => drop(self.ready.insert(name.to_owned())),
-            ["paused", name] => drop(self.paused.insert(name.to_owned())),
+            ["paused", name, number] => {
+                self.paused.insert(name.to_owned(), number.parse().unwrap());
+            }
             ["accepted", document, revision] => {
                 let revision = revision.parse().unwrap();
                 self.puts += 1;
@@ -79,6 +82,11 @@ impl Record {
     /// When every client had been, once it has.
     pub(crate) fn watched(&self) -> Option<Instant> {
         self.watch.as_ref().and_then(|watch| watch.done)
+    }
+
+    /// How many hosts make the pause of a number.
+    pub(crate) fn pausing(&self, number: usize) -> usize {
+        self.paused.values().filter(|paused| **paused == number).count()
     }
 
     /// What was accepted and some client does not have, nor anything newer.

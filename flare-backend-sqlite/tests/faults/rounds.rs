@@ -11,7 +11,7 @@ use crate::children::this;
 use crate::host::{self, CLIENTS, DOCUMENTS};
 use crate::record::Record;
 use crate::support::Scratch;
-use crate::world::assert_sound;
+use crate::support::disk::assert_sound;
 
 /// What has not come true by then never does.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -175,10 +175,9 @@ impl Fleet {
 
     /// Pauses the load until everybody has everything, and looks at the file.
     fn rest(&mut self, round: usize) {
-        self.record.lock().unwrap().paused.clear();
-        self.order("pause");
+        self.order(&format!("pause {round}"));
         let all = self.hosts.len();
-        self.comes_true("all pause", |record| record.paused.len() == all);
+        self.comes_true("all pause", |record| record.pausing(round) == all);
         let began = Instant::now();
         while !self.record.lock().unwrap().missing().is_empty() {
             let lost = began.elapsed() > PATIENCE;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use flare_backend_sqlite::SqliteBackend;
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{NewResource, SubscriptionSpec, Timestamp};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DeliveryOutcome};
 use flare_testkit::{ManualClock, RecordingDelivery};
 

@@ -1,4 +1,5 @@
-//! What a file does beside the ports: copies of it, its size over time, and what people see in it.
+//! What a file does beside the ports: copies of it, its size over time, what people see in it, and what cannot be
+//! read.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,7 +10,9 @@
 )]
 
 mod backup;
+mod consumers;
 mod growth;
+mod migrations;
 #[path = "../support/mod.rs"]
 mod support;
 mod views;

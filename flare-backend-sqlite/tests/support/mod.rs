@@ -8,6 +8,7 @@
     reason = "helpers of tests"
 )]
 
+pub(crate) mod disk;
 pub(crate) mod spoil;
 
 use std::path::{Path, PathBuf};

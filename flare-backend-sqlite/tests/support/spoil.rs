@@ -63,6 +63,27 @@ fn place(record: &RecordName) -> Place {
             json: None,
             damage: "epoch = -1",
         },
+        RecordName::Consumer(it) => Place {
+            table: "consumers",
+            which: "id = ?1",
+            values: vec![id(it.as_bytes())],
+            json: Some("record"),
+            damage: "record = '{'",
+        },
+        RecordName::Reject(it) => Place {
+            table: "rejects",
+            which: "id = ?1",
+            values: vec![id(it.as_bytes())],
+            json: Some("record"),
+            damage: "record = '{'",
+        },
+        RecordName::Audit(it) => Place {
+            table: "audit",
+            which: "id = ?1",
+            values: vec![id(it.as_bytes())],
+            json: Some("record"),
+            damage: "record = '{'",
+        },
         other => panic!("{other:?} is no record of a repository"),
     }
 }

@@ -22,14 +22,14 @@ const HASHED: char = '#';
 /// id of a message of the last five minutes. The SDK's repetitions of one request share them, so that
 /// these are swallowed.
 #[derive(Debug)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     sender: u64,
     next: AtomicU64,
 }
 
 impl Ids {
     /// Ids of a sender that nobody else is.
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self::of(RandomState::new().hash_one("sender"))
     }
 
@@ -37,7 +37,7 @@ impl Ids {
         Self { sender, next: AtomicU64::new(0) }
     }
 
-    pub(super) fn next(&self) -> String {
+    pub(crate) fn next(&self) -> String {
         format!("{:016x}-{:x}", self.sender, self.next.fetch_add(1, Ordering::Relaxed))
     }
 }

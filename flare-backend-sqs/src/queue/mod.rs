@@ -1,9 +1,7 @@
 //! Takes what the queue port asks; gives it as requests to SQS, in batches, on standard or FIFO queues.
 
-mod answered;
 mod due;
-mod fifo;
-mod held;
+pub(crate) mod fifo;
 mod receive;
 mod send;
 mod settle;
@@ -21,9 +19,9 @@ use flare_core::{Error, ErrorKind, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::client::Connection;
+use crate::held::Held;
 use crate::{SqsConfig, SqsRequests, codec, error};
 use fifo::Ids;
-use held::Held;
 
 /// Messages per request.
 const MAX_BATCH: usize = 10;
@@ -31,8 +29,6 @@ const MAX_BATCH: usize = 10;
 const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// The longest time a message is its receiver's alone.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3600);
-/// Slots, unless a host says otherwise: somebody waits at each all the time, which AWS bills.
-const SLOTS: u32 = 64;
 /// Queues per page of a list.
 const PAGE: i32 = 1_000;
 /// How many queues are asked for their tags at a time.
@@ -79,7 +75,7 @@ impl Queue for SqsQueue {
         let (limit, fifo) = (self.connection.message_limit, self.connection.names.fifo());
         let limit = if fifo { limit - codec::DELAY_DIGITS } else { limit };
         let mut facts = QueueFacts::new(MAX_BATCH, MAX_DELAY, codec::max_payload(limit));
-        (facts.ordered, facts.slots) = (fifo, SLOTS);
+        (facts.ordered, facts.slots) = (fifo, self.connection.slots);
         facts
     }
 
@@ -179,7 +175,7 @@ impl Queue for SqsQueue {
 }
 
 /// Whole seconds, as SQS counts: never less than asked for.
-fn seconds(time: Duration) -> i32 {
+pub(crate) fn seconds(time: Duration) -> i32 {
     let whole = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(whole).unwrap_or(i32::MAX)
 }

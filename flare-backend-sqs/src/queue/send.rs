@@ -6,8 +6,8 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use flare_core::Result;
 use flare_core::port::{Outgoing, Queue, QueueName};
 
-use super::answered::{self, Answered};
 use super::{SqsQueue, fifo, seconds};
+use crate::answered::{self, Answered};
 use crate::{codec, error};
 
 const OPERATION: &str = "send";

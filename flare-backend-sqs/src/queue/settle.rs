@@ -3,16 +3,13 @@
 
 use std::time::Duration;
 
-use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
-};
 use flare_core::port::{Queue, QueueName, Receipt, Settlement, Unsettled};
 use flare_core::{Error, ErrorKind, Result};
 use futures::future;
 
-use super::answered::{self, Answered};
-use super::{LONGEST_VISIBILITY, SqsQueue, seconds};
-use crate::{BACKEND, error};
+use super::{LONGEST_VISIBILITY, SqsQueue};
+use crate::answered::{self, Answered};
+use crate::{BACKEND, batches};
 
 impl SqsQueue {
     pub(super) async fn extend_each(
@@ -107,21 +104,12 @@ impl SqsQueue {
         queue: &QueueName,
         items: &[(usize, &Receipt)],
     ) -> Result<Answered> {
-        let entry = |(place, receipt): &(usize, &Receipt)| {
-            let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
-            let built = entry.receipt_handle(receipt.token()).build();
-            built.map_err(|error| answered::unbuilt(operation, &error))
-        };
         if items.is_empty() {
             return Ok(Answered::default());
         }
-        let entries = items.iter().map(entry).collect::<Result<Vec<_>>>()?;
         let url = self.url_of_receipts(operation, queue).await?;
-        let request = self.connection.client.delete_message_batch().queue_url(url);
-        let removed = request.set_entries(Some(entries)).send().await;
-        let removed = removed.map_err(|error| error::from_sdk(operation, &error));
-        let removed = removed.map_err(|error| self.gone_with(queue, error))?;
-        Ok(Answered::new(&removed.successful, |it| it.id(), removed.failed))
+        let removed = batches::remove(&self.connection.client, operation, &url, items).await;
+        removed.map_err(|error| self.gone_with(queue, error))
     }
 
     /// Changes when messages are seen again, each called by its place.
@@ -131,21 +119,12 @@ impl SqsQueue {
         queue: &QueueName,
         items: &[(usize, &Receipt, Duration)],
     ) -> Result<Answered> {
-        let entry = |(place, receipt, after): &(usize, &Receipt, Duration)| {
-            let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(place.to_string());
-            let entry = entry.receipt_handle(receipt.token()).visibility_timeout(seconds(*after));
-            entry.build().map_err(|error| answered::unbuilt(operation, &error))
-        };
         if items.is_empty() {
             return Ok(Answered::default());
         }
-        let entries = items.iter().map(entry).collect::<Result<Vec<_>>>()?;
         let url = self.url_of_receipts(operation, queue).await?;
-        let request = self.connection.client.change_message_visibility_batch().queue_url(url);
-        let changed = request.set_entries(Some(entries)).send().await;
-        let changed = changed.map_err(|error| error::from_sdk(operation, &error));
-        let changed = changed.map_err(|error| self.gone_with(queue, error))?;
-        Ok(Answered::new(&changed.successful, |it| it.id(), changed.failed))
+        let changed = batches::change(&self.connection.client, operation, &url, items).await;
+        changed.map_err(|error| self.gone_with(queue, error))
     }
 
     async fn url_of_receipts(&self, operation: &'static str, queue: &QueueName) -> Result<String> {

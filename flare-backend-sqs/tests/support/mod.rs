@@ -49,7 +49,8 @@ impl Scratch {
         #[allow(clippy::disallowed_methods, reason = "a name that no earlier run used")]
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("t-{:x}-{now:x}-{count}", std::process::id());
+        // As long as any other: none is the beginning of another one, whose queues would go with its own.
+        let prefix = format!("t-{:x}-{now:x}-{count:05}", std::process::id());
         Self { endpoint: endpoint.to_owned(), prefix }
     }
 

@@ -3,7 +3,7 @@
 
 use super::flare::Flare;
 use crate::error::Result;
-use crate::model::{JobKind, SubscriptionId};
+use crate::model::{AuditAction, AuditSubject, JobKind, SubscriptionId};
 use crate::pipeline::jobs::backfill;
 
 impl Flare {
@@ -19,7 +19,9 @@ impl Flare {
         const OPERATION: &str = "backfill";
         self.find_subscription(OPERATION, id).await?;
         let begun = backfill::begin(self.context(), JobKind::Backfill, id, None).await;
-        begun.map_err(|error| error.during(OPERATION))
+        begun.map_err(|error| error.during(OPERATION))?;
+        self.tell(AuditAction::Backfilled, AuditSubject::subscription(id), "");
+        Ok(())
     }
 
     /// Ends a backfill that is under way; what it has made pending is delivered all the same. Tells
@@ -28,7 +30,11 @@ impl Flare {
         const OPERATION: &str = "cancel_backfill";
         self.find_subscription(OPERATION, id).await?;
         let cancelled = backfill::cancel(self.context(), JobKind::Backfill, id).await;
-        cancelled.map_err(|error| error.during(OPERATION))
+        let cancelled = cancelled.map_err(|error| error.during(OPERATION))?;
+        if cancelled {
+            self.tell(AuditAction::BackfillCancelled, AuditSubject::subscription(id), "");
+        }
+        Ok(cancelled)
     }
 
     /// Delivers everything again to a client that lost its data: every document that is there as a
@@ -41,8 +47,11 @@ impl Flare {
         const OPERATION: &str = "resync";
         self.find_subscription(OPERATION, id).await?;
         let prefix = prefix.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
+        let detail = prefix.as_ref().map(|prefix| format!("below {prefix}")).unwrap_or_default();
         let begun = backfill::begin(self.context(), JobKind::Resync, id, prefix).await;
-        begun.map_err(|error| error.during(OPERATION))
+        begun.map_err(|error| error.during(OPERATION))?;
+        self.tell(AuditAction::Resynced, AuditSubject::subscription(id), detail);
+        Ok(())
     }
 
     /// Ends a resync that is under way; what it has made pending is delivered all the same. Tells
@@ -51,6 +60,10 @@ impl Flare {
         const OPERATION: &str = "cancel_resync";
         self.find_subscription(OPERATION, id).await?;
         let cancelled = backfill::cancel(self.context(), JobKind::Resync, id).await;
-        cancelled.map_err(|error| error.during(OPERATION))
+        let cancelled = cancelled.map_err(|error| error.during(OPERATION))?;
+        if cancelled {
+            self.tell(AuditAction::ResyncCancelled, AuditSubject::subscription(id), "");
+        }
+        Ok(cancelled)
     }
 }

@@ -1,5 +1,6 @@
 //! Takes ports and settings; gives a handle and the work behind it, or says what is missing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::backend::Backend;
@@ -9,10 +10,11 @@ use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
-use crate::model::duration::{MAX_DURATION, TOO_LONG};
+use crate::model::Actor;
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
-use crate::port::{Clock, Delivery, Lease, Part, Queue, Repository, SystemClock};
+use crate::pipeline::ingest::Ingest;
+use crate::port::{Clock, Delivery, Lease, Part, Queue, Repository, SourceConnector, SystemClock};
 
 /// Makes the ids of the cluster's nodes others than those of everything else.
 const CLUSTER_SEED: u64 = 0x636c_7573_7465_7221;
@@ -28,6 +30,7 @@ pub struct FlareBuilder {
     seed: Option<u64>,
     cluster: ClusterSettings,
     exclusive: bool,
+    connectors: BTreeMap<&'static str, Arc<dyn SourceConnector>>,
     #[cfg(feature = "http")]
     http: HttpConfig,
     /// Networks that may be called beside what the guard allows.
@@ -45,6 +48,7 @@ impl FlareBuilder {
             seed: None,
             cluster: ClusterSettings::default(),
             exclusive: false,
+            connectors: BTreeMap::new(),
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
             #[cfg(feature = "http")]
@@ -142,6 +146,14 @@ impl FlareBuilder {
         self
     }
 
+    /// Lets consumers pull from sources of a kind: `SqsConnector`, `RabbitMqConnector`, or a host's own. The last
+    /// one of a kind counts. All nodes that work should know the same ones: a consumer whose node does not know
+    /// its kind says so in its status, and pulls nothing.
+    pub fn source(mut self, connector: Arc<dyn SourceConnector>) -> Self {
+        self.connectors.insert(connector.kind(), connector);
+        self
+    }
+
     /// How HTTP requests are made.
     #[cfg(feature = "http")]
     pub fn http(mut self, config: HttpConfig) -> Self {
@@ -166,7 +178,7 @@ impl FlareBuilder {
 
     /// The handle, and the runtime that has to be run for anything to be delivered.
     pub fn build(self) -> Result<(Flare, Runtime)> {
-        self.check()?;
+        self.settings.check().map_err(|invalid| Error::invalid("build", invalid))?;
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let delivery = self.transport(&clock)?;
         let mut upkeep = self.backend.upkeep.into_iter();
@@ -187,10 +199,15 @@ impl FlareBuilder {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         let mut context =
             Context::new(repository, queue, lease, delivery, clock, self.settings, seed);
+        context.actor = Actor::node(&*self.cluster.name);
         let (member, handle) = join(&context, self.cluster, seed)?;
-        context.herald = Some(Arc::new(handle.clone()));
+        let member = member.told_in(context.audit.clone());
+        context.announcer = Some(Arc::new(handle.clone()));
+        context.connectors = self.connectors;
         let context = Arc::new(context);
-        Ok((Flare::new(Arc::clone(&context), handle, upkeep), Runtime::new(context, member)))
+        let ingest = Arc::new(Ingest::new(Arc::clone(&context)));
+        let flare = Flare::new(Arc::clone(&context), Arc::clone(&ingest), handle, upkeep);
+        Ok((flare, Runtime::new(context, ingest, member)))
     }
 
     #[cfg(feature = "http")]
@@ -207,58 +224,6 @@ impl FlareBuilder {
     #[cfg(not(feature = "http"))]
     fn transport(&self, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Delivery>> {
         self.delivery.clone().ok_or_else(|| missing("delivery"))
-    }
-
-    /// Figures that would make the work impossible are refused before it starts.
-    fn check(&self) -> Result<()> {
-        let settings = &self.settings;
-        let positive = [
-            ("partition_limit", settings.partition_limit as usize),
-            ("slots", settings.slots.map_or(1, |slots| slots as usize)),
-            ("workers", settings.workers),
-            ("batch", settings.batch),
-            ("ingest_limit", settings.ingest_limit),
-            ("concurrency", settings.concurrency as usize),
-            ("in_flight_limit", settings.in_flight_limit),
-            ("content_limit", settings.content_limit),
-            ("young_limit", settings.young_limit),
-        ];
-        for (field, value) in positive {
-            if value == 0 {
-                return Err(refused(field, "must be at least 1"));
-            }
-        }
-        let times = [
-            ("ingest_wait", settings.ingest_wait),
-            ("timeout", settings.timeout),
-            ("max_ttl", settings.max_ttl),
-            ("suspend_after", settings.suspend_after),
-            ("reconcile_every", settings.reconcile_every),
-            ("rederive_every", settings.rederive_every),
-            ("sweep_every", settings.sweep_every),
-            ("sample_every", settings.sample_every),
-            ("jobs_every", settings.jobs_every),
-            ("task_lifetime", settings.task_lifetime),
-            ("expire_every", settings.expire_every),
-            ("tombstone_retention", settings.tombstone_retention),
-            ("dead_letter_retention", settings.dead_letter_retention),
-        ];
-        for (field, value) in times {
-            if value.is_zero() {
-                return Err(refused(field, "must be longer than nothing"));
-            }
-        }
-        let may_be_nothing = [
-            ("young_for", settings.young_for),
-            ("hold_limit", settings.hold_limit),
-            ("drain_limit", settings.drain_limit),
-        ];
-        for (field, value) in times.into_iter().chain(may_be_nothing) {
-            if value > MAX_DURATION {
-                return Err(refused(field, TOO_LONG));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use tracing::debug;
 use super::flare::Flare;
 use crate::cluster::ClusterView;
 use crate::error::Result;
-use crate::model::NodeId;
+use crate::model::{AuditAction, AuditSubject, NodeId};
 
 impl Flare {
     /// How the cluster is, who is in it and who works which slot: the same answer from every node,
@@ -34,6 +34,8 @@ impl Flare {
     /// stored, which is before it is done. That node goes on accepting documents, and works no
     /// lanes until it is started again.
     pub async fn drain_node(&self, node: NodeId) -> Result<()> {
-        self.member().drain_node(node).await
+        self.member().drain_node(node).await?;
+        self.tell(AuditAction::Drained, AuditSubject::node(node), "");
+        Ok(())
     }
 }

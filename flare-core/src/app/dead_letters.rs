@@ -6,7 +6,10 @@ use tracing::warn;
 
 use super::flare::{Flare, not_found};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{DeadLetterId, DeadNotification, LaneId, Row, Subscription, SubscriptionId};
+use crate::model::{
+    AuditAction, AuditSubject, DeadLetterId, DeadNotification, LaneId, Row, Subscription,
+    SubscriptionId,
+};
 use crate::pipeline::stage::chain;
 use crate::port::{Listing, Page, Replay};
 
@@ -58,12 +61,26 @@ impl Flare {
         for replays in replays.chunks(limit) {
             replayed += self.replay_batch(&subscription, replays.to_vec()).await?;
         }
+        self.tell_replayed(subscription.id, replayed);
         Ok(replayed)
+    }
+
+    fn tell_replayed(&self, id: SubscriptionId, replayed: u64) {
+        if replayed > 0 {
+            let detail = format!("{replayed} dead letters");
+            self.tell(AuditAction::Replayed, AuditSubject::subscription(id), detail);
+        }
     }
 
     /// Replays everything that is listed now; tells how much. What dies again meanwhile is left.
     pub async fn replay_all(&self, subscription: SubscriptionId) -> Result<u64> {
         let subscription = self.find_subscription("replay_all", subscription).await?;
+        let replayed = self.replay_listed(&subscription).await?;
+        self.tell_replayed(subscription.id, replayed);
+        Ok(replayed)
+    }
+
+    async fn replay_listed(&self, subscription: &Subscription) -> Result<u64> {
         let repository = &self.context().repository;
         let limit = u32::try_from(self.context().batch_limit()).unwrap_or(u32::MAX);
         let mut left: Option<u64> = None;
@@ -82,10 +99,10 @@ impl Flare {
             left = Some(most);
             if !rows.is_empty() {
                 let replays: Vec<Replay> = rows.iter().filter_map(replay_of).collect();
-                let batch = self.replay_batch(&subscription, replays).await?;
+                let batch = self.replay_batch(subscription, replays).await?;
                 replayed += batch;
                 if batch == 0 {
-                    // Somebody else is replaying them, or whatever else: they are not ours to repeat.
+                    // Another call is replaying them, or whatever else: they are not ours to repeat.
                     return Ok(replayed);
                 }
             }

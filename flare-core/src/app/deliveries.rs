@@ -99,7 +99,7 @@ impl Flare {
         let lane = lanes.into_iter().find(|it| it.lane.shard == shard);
         let client = lane.map(|state| {
             let (hold_until, last_error) = (state.hold_until, state.last_error.clone());
-            let health = ClientHealth::recall(state, subscription.resumed_at);
+            let health = ClientHealth::stored(state, subscription.resumed_at);
             ClientCondition { hold_until, probe_at: health.probe_at(), last_error }
         });
         Ok((Some(subscription), client.unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! Takes a filter and a document that somebody tries it on; gives what it says.
+//! Takes a filter and a document to try it on; gives what it says.
 
 use super::flare::Flare;
 use crate::error::{Error, Result};

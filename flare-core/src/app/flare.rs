@@ -14,13 +14,13 @@ use super::settled::settled;
 use crate::cluster::ClusterHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Document, DocumentChange, DocumentUrl, GivenRevision, NewResource, Resource, ResourceId,
-    TraceContext,
+    Actor, AuditAction, AuditSubject, Document, DocumentChange, DocumentUrl, GivenRevision,
+    NewResource, Resource, ResourceId, TraceContext,
 };
 use crate::observe;
 use crate::pipeline::EventListener;
 use crate::pipeline::context::Context;
-use crate::pipeline::ingest::{Change, Ingest, PutWish, find_resources};
+use crate::pipeline::ingest::{Change, ChangeOperation, Ingest, find_resources};
 use crate::pipeline::moves::find;
 use crate::port::{Listing, Page, Upkeep};
 
@@ -31,11 +31,13 @@ use crate::port::{Listing, Page, Upkeep};
 #[derive(Clone)]
 pub struct Flare {
     inner: Arc<FlareParts>,
+    /// Who asks for what is asked of it.
+    pub(super) actor: Arc<Actor>,
 }
 
 struct FlareParts {
     context: Arc<Context>,
-    ingest: Ingest,
+    ingest: Arc<Ingest>,
     cluster: ClusterHandle,
     /// What keeps the repository in order, if its backend brought it.
     upkeep: Option<Arc<dyn Upkeep>>,
@@ -49,11 +51,12 @@ impl Flare {
 
     pub(super) fn new(
         context: Arc<Context>,
+        ingest: Arc<Ingest>,
         cluster: ClusterHandle,
         upkeep: Option<Arc<dyn Upkeep>>,
     ) -> Self {
-        let ingest = Ingest::new(Arc::clone(&context));
-        Self { inner: Arc::new(FlareParts { context, ingest, cluster, upkeep }) }
+        let inner = Arc::new(FlareParts { context, ingest, cluster, upkeep });
+        Self { inner, actor: Arc::new(Actor::Host) }
     }
 
     pub(super) fn upkeep(&self) -> Option<&Arc<dyn Upkeep>> {
@@ -78,6 +81,8 @@ impl Flare {
         let resource = Resource::new(id, endpoint, change, now);
         let inserted = self.context().repository.insert_resource(resource.clone()).await;
         inserted.map_err(|error| error.during("create_resource"))?;
+        let endpoint = resource.endpoint.to_string();
+        self.tell(AuditAction::Created, AuditSubject::resource(resource.id), endpoint);
         Ok(resource)
     }
 
@@ -123,7 +128,8 @@ impl Flare {
         json: impl Into<Bytes>,
         trace: Option<TraceContext>,
     ) -> Result<DocumentChange> {
-        let change = Change { url: url.to_owned(), operation: PutWish::Put(json.into()), trace };
+        let change =
+            Change { url: url.to_owned(), operation: ChangeOperation::Put(json.into()), trace };
         self.one("put_document", change).await
     }
 
@@ -138,7 +144,7 @@ impl Flare {
     {
         let change = |(url, json): (U, J)| Change {
             url: url.into(),
-            operation: PutWish::Put(json.into()),
+            operation: ChangeOperation::Put(json.into()),
             trace: None,
         };
         let changes = documents.into_iter().map(change).collect();
@@ -169,7 +175,7 @@ impl Flare {
         revision: Option<&str>,
         trace: Option<TraceContext>,
     ) -> Result<DocumentChange> {
-        let operation = PutWish::Delete(revision.map(str::to_owned));
+        let operation = ChangeOperation::Delete(revision.map(str::to_owned));
         let change = Change { url: url.to_owned(), operation, trace };
         self.one("delete_document", change).await
     }
@@ -179,7 +185,7 @@ impl Flare {
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, operation)))
     }
 
-    async fn accept(
+    pub(super) async fn accept(
         &self,
         operation: &'static str,
         changes: Vec<Change>,
@@ -207,8 +213,8 @@ impl Flare {
         self.context().events.subscribe()
     }
 
-    /// Waits until every change is spread and every client has the newest version of everything;
-    /// meant for tests. Gives up after `limit`, saying what is left.
+    /// Waits until every change is spread, every backfill and resync is done and every client has the
+    /// newest version of everything; meant for tests. Gives up after `limit`, saying what is left.
     ///
     /// What this handle's runtime counted is stored then: the status of a subscription is right at
     /// once. What other processes counted follows within a second.
@@ -217,7 +223,7 @@ impl Flare {
     }
 }
 
-/// Somebody changed a subscription since the caller read it.
+/// A subscription was changed since the caller read it.
 pub(super) fn changed(operation: &'static str) -> Error {
     let error = Error::new(ErrorKind::Conflict, operation).with_field("generation");
     error.with_detail("the subscription has changed since it was read")

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::model::{RecordName, Resource, SubscriptionId};
 use crate::pipeline::context::Context;
+use crate::pipeline::jobs::backfill;
 use crate::port::Page;
 
 /// Records that are read at a time.
@@ -22,6 +23,8 @@ const READING: Duration = Duration::from_secs(5);
 pub struct Left {
     /// Changes that are not spread to their subscriptions yet.
     pub spreading: u64,
+    /// Backfills and resyncs that are under way, or held by a pause: they have more to make pending.
+    pub backfills: u64,
     /// Notifications that are pending.
     pub pending: u64,
     /// How many of them are for whom; at most ten thousand subscriptions are asked, and for some seconds.
@@ -31,15 +34,16 @@ pub struct Left {
 impl Left {
     /// Whether every client has the newest version of everything.
     pub fn is_nothing(&self) -> bool {
-        self.spreading == 0 && self.pending == 0
+        self.spreading == 0 && self.backfills == 0 && self.pending == 0
     }
 
-    /// Only how much it is: two questions, whatever the number of subscriptions.
+    /// Only how much it is: three questions, whatever the number of subscriptions.
     pub(super) async fn counted(context: &Context) -> Result<Self> {
-        // Undispatched first: what is spread in between is seen as pending.
+        // Pending last: what is spread in between is seen as pending.
         let spreading = context.repository.count_undispatched(None).await?;
+        let backfills = backfill::under_way(context).await?;
         let pending = context.repository.count_pending(None).await?.count;
-        Ok(Self { spreading, pending, subscriptions: Vec::new() })
+        Ok(Self { spreading, backfills, pending, subscriptions: Vec::new() })
     }
 
     /// Also for whom, as far as that can be asked in a few seconds.
@@ -114,7 +118,12 @@ impl fmt::Display for Left {
         if self.is_nothing() {
             return f.write_str("nothing is left");
         }
-        let Self { spreading, pending, .. } = self;
-        write!(f, "{spreading} changes are not spread and {pending} notifications are pending")
+        let Self { spreading, backfills, pending, .. } = self;
+        write!(f, "{spreading} changes are not spread and {pending} notifications are pending")?;
+        match backfills {
+            0 => Ok(()),
+            1 => f.write_str("; 1 backfill or resync is under way"),
+            _ => write!(f, "; {backfills} backfills and resyncs are under way"),
+        }
     }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::flare::Flare;
-use crate::cluster::Standing;
+use crate::cluster::Membership;
 use crate::model::{NodeId, Timestamp, Unreadable};
-use crate::pipeline::LoopReport;
+use crate::pipeline::{LoopReport, PutRates};
 
 /// What one node, a handle with its runtime, is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct NodeReport {
     /// What it is known by, fresh for every start and whenever it had to register again.
@@ -19,13 +19,17 @@ pub struct NodeReport {
     pub now: Timestamp,
     /// Whether its runtime runs.
     pub running: bool,
-    /// How it stands in its cluster. One that was drained has [left](Standing::Left), and works no
+    /// How it stands in its cluster. One that was drained has [left](Membership::Left), and works no
     /// lanes until it is started again.
-    pub standing: Standing,
+    pub membership: Membership,
     /// Lanes it works.
     pub lanes: usize,
-    /// Slots that all lanes are hashed onto, whoever works them.
+    /// Consumers it works.
+    pub consumers: usize,
+    /// Slots that all lanes are hashed onto, whichever node works them.
     pub slots: u32,
+    /// The puts and deletes it takes, a second.
+    pub puts: PutRates,
     /// What its loops do, by name.
     pub loops: Vec<LoopReport>,
     /// The stored records that this process met of late and could not read: nothing is done for
@@ -50,9 +54,11 @@ impl Flare {
             started_at: context.started_at(),
             now: context.now(),
             running: context.progress.is_running(),
-            standing: self.member().standing(),
+            membership: self.member().membership(),
             lanes: context.progress.lanes(),
+            consumers: context.progress.consumers(),
             slots: context.slots,
+            puts: context.puts.rates(context.now()),
             loops: context.loops(),
             unreadable: context.unreadable_records(),
         }

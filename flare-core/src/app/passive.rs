@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::flare::Flare;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::subscription::Mode;
-use crate::model::{Invalid, LaneId, Subscription, SubscriptionId, SubscriptionStatus};
+use crate::model::{Invalid, LaneId, Subscription, SubscriptionId};
 use crate::pipeline::pull::{self, PullOutcome, PullSettlement, Pulled};
 
 /// How often a puller that waits looks for what other nodes spread.
@@ -61,10 +60,11 @@ impl Pull {
 
 impl Flare {
     /// Hands out changes that wait for a passive subscription's client, earliest due first, each with
-    /// the receipt by which it is [settled](Self::settle) and in the newest version. Nobody else is
-    /// handed them, or sent them, before they are settled or the lease ends.
+    /// the receipt by which it is [settled](Self::settle) and in the newest version. No other caller is
+    /// handed them, and no lane sends them, before they are settled or the lease ends.
     ///
-    /// A conflict if the subscription is not passive, or is paused or suspended.
+    /// A conflict if the subscription is not passive, or is paused or suspended. One that becomes so while it
+    /// is pulled from hands nothing out that was accepted after that.
     ///
     /// ```
     /// # use flare_backend_memory::MemoryBackend;
@@ -105,10 +105,12 @@ impl Flare {
             if subscription.moving_from.is_none() {
                 let resource = self.resource(subscription.resource).await?;
                 let (max, lease) = (wanted.max, wanted.lease);
-                let pulled = pull::pull(context, &resource, &subscription, max, lease).await;
-                let pulled = pulled.map_err(|error| error.during(OPERATION))?;
-                if !pulled.is_empty() {
-                    return Ok(pulled);
+                let pulled = pull::pull(context, &resource, subscription, max, lease).await;
+                match pulled.map_err(|error| error.during(OPERATION))? {
+                    Some(pulled) if !pulled.is_empty() => return Ok(pulled),
+                    Some(_) => {}
+                    // Answered as if it were asked for now: what it is by now decides.
+                    None => continue,
                 }
             }
             let left = end.saturating_sub(context.clock.monotonic());
@@ -124,7 +126,8 @@ impl Flare {
     }
 
     /// Settles what was handed out by [`pull`](Self::pull); one answer per receipt, in their order. Any
-    /// handle on the same stores does it. If one of them is no receipt, nothing is settled.
+    /// handle on the same stores does it. If one of them is no receipt, nothing is settled. If the store
+    /// fails at some of them only, their answer is [`PullSettlement::Failed`]; they may be settled again.
     pub async fn settle(
         &self,
         id: SubscriptionId,
@@ -169,21 +172,12 @@ impl Flare {
     /// The subscription, if its client may ask for what waits.
     async fn passive(&self, operation: &'static str, id: SubscriptionId) -> Result<Subscription> {
         let subscription = self.find_subscription(operation, id).await?;
-        let refuse = |field: &'static str, detail: String| {
-            Err(Error::new(ErrorKind::Conflict, operation).with_field(field).with_detail(detail))
-        };
-        if subscription.spec.mode() != Mode::Passive {
-            return refuse(
-                "mode",
-                "the subscription is active: changes are sent as they come".into(),
-            );
-        }
-        match subscription.status {
-            SubscriptionStatus::Paused | SubscriptionStatus::Suspended => {
-                let status = subscription.status;
-                refuse("status", format!("the subscription is {status}: resume it first"))
+        match pull::refusal(&subscription) {
+            None => Ok(subscription),
+            Some((field, detail)) => {
+                let conflict = Error::new(ErrorKind::Conflict, operation).with_field(field);
+                Err(conflict.with_detail(detail))
             }
-            _ => Ok(subscription),
         }
     }
 }

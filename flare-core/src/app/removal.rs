@@ -3,15 +3,17 @@
 
 use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Generation, RecordName, ResourceId, ResourceState, SubscriptionId};
+use crate::model::{
+    AuditAction, AuditSubject, Generation, RecordName, ResourceId, ResourceState, SubscriptionId,
+};
 use crate::pipeline::close::{ResourceClosed, close, close_unreadable};
 use crate::pipeline::retire::{Retired, discard, retire, retire_exactly};
 
 impl Flare {
-    /// Deletes a resource that has no subscriptions: it refuses documents from now on, and its
-    /// endpoint is free again. Its documents are removed in the background.
+    /// Deletes a resource that has no subscriptions and no consumers: it refuses documents from now on, and
+    /// its endpoint is free again. Its documents are removed in the background.
     ///
-    /// While it has subscriptions this is a conflict.
+    /// While it has some this is a conflict.
     pub async fn delete_resource(&self, id: ResourceId) -> Result<()> {
         const OPERATION: &str = "delete_resource";
         let context = self.context();
@@ -30,14 +32,20 @@ impl Flare {
             };
             let found = match found.filter(|found| found.state != ResourceState::Deleted) {
                 Some(found) => found,
-                // Somebody else concluded what we began.
-                None if began => return Ok(()),
+                // Another node concluded what we began.
+                None if began => {
+                    self.tell(AuditAction::Deleted, AuditSubject::resource(id), "");
+                    return Ok(());
+                }
                 None => return Err(not_found(OPERATION, "resource", &id)),
             };
             match close(context, &found).await? {
-                ResourceClosed::Deleted => return Ok(()),
-                ResourceClosed::InUse(subscriptions) => {
-                    return Err(in_use(OPERATION, subscriptions));
+                ResourceClosed::Deleted => {
+                    self.tell(AuditAction::Deleted, AuditSubject::resource(id), "");
+                    return Ok(());
+                }
+                ResourceClosed::InUse { subscriptions, consumers } => {
+                    return Err(in_use(OPERATION, subscriptions, consumers));
                 }
                 ResourceClosed::Elsewhere => began = true,
             }
@@ -52,18 +60,21 @@ impl Flare {
         match close_unreadable(self.context(), id).await? {
             ResourceClosed::Deleted => {
                 self.context().unreadable.forget(&RecordName::Resource(id));
+                self.tell(AuditAction::Deleted, AuditSubject::resource(id), "");
                 Ok(())
             }
-            ResourceClosed::InUse(subscriptions) => Err(in_use(operation, subscriptions)),
+            ResourceClosed::InUse { subscriptions, consumers } => {
+                Err(in_use(operation, subscriptions, consumers))
+            }
             ResourceClosed::Elsewhere => {
                 let error = Error::new(ErrorKind::Conflict, operation);
                 Err(error
-                    .with_detail("somebody else is deleting it, or creating a subscription of it"))
+                    .with_detail("another call is deleting it, or creating a subscription of it"))
             }
         }
     }
 
-    /// Deletes a subscription: nobody finds it any more, its urls are free again, and nothing new
+    /// Deletes a subscription: it is not found any more, its urls are free again, and nothing new
     /// is sent to it. Its rows and dead letters are removed in the background. One that cannot be
     /// read is deleted like any other.
     pub async fn delete_subscription(&self, id: SubscriptionId) -> Result<()> {
@@ -73,8 +84,11 @@ impl Flare {
             Err(_) => discard(self.context(), id).await?,
         };
         match deleted {
-            true => Ok(()),
-            // Somebody was faster.
+            true => {
+                self.tell(AuditAction::Deleted, AuditSubject::subscription(id), "");
+                Ok(())
+            }
+            // Another change was faster.
             false => Err(not_found(OPERATION, "subscription", &id)),
         }
     }
@@ -92,14 +106,22 @@ impl Flare {
             return Err(changed(OPERATION));
         }
         match retire_exactly(self.context(), found).await? {
-            Retired::Done => Ok(()),
+            Retired::Done => {
+                self.tell(AuditAction::Deleted, AuditSubject::subscription(id), "");
+                Ok(())
+            }
             Retired::Gone => Err(not_found(OPERATION, "subscription", &id)),
             Retired::Changed => Err(changed(OPERATION)),
         }
     }
 }
 
-fn in_use(operation: &'static str, subscriptions: u64) -> Error {
-    let detail = format!("it has subscriptions ({subscriptions}): delete them first");
+fn in_use(operation: &'static str, subscriptions: u64, consumers: usize) -> Error {
+    let has = match (subscriptions, consumers) {
+        (subscriptions, 0) => format!("subscriptions ({subscriptions})"),
+        (0, consumers) => format!("consumers ({consumers})"),
+        _ => format!("subscriptions ({subscriptions}) and consumers ({consumers})"),
+    };
+    let detail = format!("it has {has}: delete them first");
     Error::new(ErrorKind::Conflict, operation).with_detail(detail)
 }

@@ -12,14 +12,16 @@ use tracing::{info, warn};
 use super::left::Left;
 use super::scripted::{Script, follow};
 use super::settled::others_work;
-use super::sharing::share_slots;
+use super::sharing::{SlotWorkers, share_slots, tell_both};
 use crate::cluster::ClusterMember;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ownership::SlotChange;
+use crate::pipeline::consumers::Consumers;
 use crate::pipeline::context::Context;
 use crate::pipeline::crew::{self, Stage};
+use crate::pipeline::ingest::Ingest;
 use crate::pipeline::jobs;
-use crate::pipeline::lanes::{Lanes, Teller};
+use crate::pipeline::lanes::Lanes;
 use crate::pipeline::reconcile::reconcile;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::{Stop, Stopper, stop};
@@ -38,6 +40,7 @@ const COUNTING: Duration = Duration::from_secs(1);
 #[must_use = "nothing is delivered unless the runtime runs"]
 pub struct Runtime {
     context: Arc<Context>,
+    ingest: Arc<Ingest>,
     member: ClusterMember,
     unused: Unused,
 }
@@ -90,8 +93,8 @@ impl Drop for RunningSign {
 }
 
 impl Runtime {
-    pub(super) fn new(context: Arc<Context>, member: ClusterMember) -> Self {
-        Self { context, member, unused: Unused { is_fine: false } }
+    pub(super) fn new(context: Arc<Context>, ingest: Arc<Ingest>, member: ClusterMember) -> Self {
+        Self { context, ingest, member, unused: Unused { is_fine: false } }
     }
 
     /// Works until `shutdown` is ready, then takes no more work, finishes what is in flight
@@ -126,42 +129,51 @@ impl Runtime {
     }
 
     /// Starts all loops. Like all that follows it is neither generic nor async, so that it is compiled
-    /// once, here, and not by everybody who runs it.
+    /// once, here, and not by every host that runs it.
     fn start(self) -> Working {
-        let Self { context, member, mut unused } = self;
+        let Self { context, ingest, member, mut unused } = self;
         unused.is_fine = true;
         let part = RuntimePart { works: member.settings().roles.works };
-        let own = |context, changes, lanes, stop| {
-            share_slots(member, context, changes, lanes, stop).boxed()
+        let own = |context, changes, workers, stop| {
+            share_slots(member, context, changes, workers, stop).boxed()
         };
-        start_owning(context, own, part)
+        start_owning(context, ingest, own, part)
     }
 
     fn start_scripted(self, script: mpsc::Receiver<Script>) -> Working {
-        let Self { context, mut unused, .. } = self;
+        let Self { context, ingest, mut unused, .. } = self;
         unused.is_fine = true;
         let own = |context, changes, _, stop| follow(script, context, changes, stop).boxed();
-        start_owning(context, own, RuntimePart::ALL)
+        start_owning(context, ingest, own, RuntimePart::ALL)
     }
 }
 
 fn start_owning(
     context: Arc<Context>,
-    own: impl FnOnce(Arc<Context>, Changes, Teller, Stop) -> BoxFuture<'static, ()>,
+    ingest: Arc<Ingest>,
+    own: impl FnOnce(Arc<Context>, Changes, SlotWorkers, Stop) -> BoxFuture<'static, ()>,
     part: RuntimePart,
 ) -> Working {
     let (stopper, stop) = stop();
     let (changes, ownership) = mpsc::channel(4);
+    let (lane_changes, lane_ownership) = mpsc::channel(4);
+    let (consumer_changes, consumer_ownership) = mpsc::channel(4);
     let lanes = Lanes::new(Arc::clone(&context));
-    let own = own(Arc::clone(&context), changes, lanes.teller(), stop.clone());
+    let consumers = Consumers::new(Arc::clone(&context), ingest);
+    let workers = SlotWorkers { lanes: lanes.handle(), consumers: consumers.handle() };
+    let own = own(Arc::clone(&context), changes, workers, stop.clone());
     let mut loops = JoinSet::new();
     if part.works {
         start_stages(&context, &mut loops, &stop);
     }
     #[cfg(feature = "metrics")]
     loops.spawn(crate::pipeline::meter::sample(Arc::clone(&context), stop.clone()));
-    loops.spawn(lanes.run(ownership));
+    loops.spawn(tell_both(ownership, lane_changes, consumer_changes));
+    loops.spawn(lanes.run(lane_ownership));
+    loops.spawn(consumers.run(consumer_ownership));
     loops.spawn(keep_time(Arc::clone(&context), stop.clone()));
+    let (audit, mut told_until) = (context.audit.clone(), stop.clone());
+    loops.spawn(async move { audit.serve(told_until.requested()).await });
     loops.spawn(once_time_is_known(Arc::clone(&context), stop, own));
     let running = RunningSign::new(Arc::clone(&context));
     Working { context, loops, stopper, _running: running }
@@ -177,7 +189,7 @@ fn start_stages(context: &Arc<Context>, loops: &mut JoinSet<()>, stop: &Stop) {
 }
 
 /// Takes part in sharing slots as soon as the store has said what time it is: by that all that is stored
-/// is due. Whoever cannot ask it could not work a lane either.
+/// is due. A node that cannot ask it could not work a lane either.
 async fn once_time_is_known(context: Arc<Context>, mut stop: Stop, own: BoxFuture<'static, ()>) {
     tokio::select! {
         biased;
@@ -223,7 +235,10 @@ impl Working {
             let drained = async { while loops.join_next().await.is_some() {} };
             tokio::select! {
                 biased;
-                () = drained => say_what_is_left(&context).await,
+                () = drained => {
+                    context.audit.flush(COUNTING).await;
+                    say_what_is_left(&context).await;
+                }
                 () = context.sleep(context.settings.drain_limit + MARGIN) => warn!("flare did not drain in time"),
             }
             outcome
@@ -232,7 +247,7 @@ impl Working {
     }
 }
 
-/// Nobody should have to find out later that something was not delivered.
+/// So that no host has to find out later that something was not delivered.
 async fn say_what_is_left(context: &Context) {
     let counted = tokio::select! {
         biased;
@@ -241,12 +256,17 @@ async fn say_what_is_left(context: &Context) {
     };
     match counted {
         Some(Ok(left)) if left.is_nothing() => info!("flare is drained, and nothing is left"),
-        Some(Ok(Left { spreading, pending, .. })) if others_work(context).await => {
-            info!(spreading, pending, "flare is drained; others go on with what is left");
+        Some(Ok(Left { spreading, backfills, pending, .. })) if others_work(context).await => {
+            info!(
+                spreading,
+                pending, backfills, "flare is drained; others go on with what is left"
+            );
         }
-        Some(Ok(Left { spreading, pending, .. })) => warn!(
+        Some(Ok(Left { spreading, backfills, pending, .. })) => warn!(
             spreading,
-            pending, "flare is drained; what is left waits for the next runtime on these stores"
+            pending,
+            backfills,
+            "flare is drained; what is left waits for the next runtime on these stores"
         ),
         Some(Err(error)) => {
             warn!(error = %chain(&error), "flare is drained; what is left could not be counted");

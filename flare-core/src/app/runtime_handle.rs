@@ -78,7 +78,7 @@ impl Runtime {
     pub fn spawn(self) -> RuntimeHandle {
         let context = self.context();
         let (stop, stopped) = oneshot::channel::<()>();
-        // Whoever only drops the handle does not want it to end.
+        // A host that only drops the handle does not want it to end.
         let shutdown = async move {
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;

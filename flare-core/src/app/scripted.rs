@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use crate::error::Result;
-use crate::model::Tenure;
+use crate::model::Takeover;
 use crate::ownership::{SlotChange, Term, Trust};
 use crate::pipeline::context::Context;
 use crate::pipeline::stage::chain;
@@ -22,7 +22,7 @@ pub enum Script {
     Grant(Vec<u32>),
     /// They are to be given up; the sender is dropped when they are.
     Release(Vec<u32>, oneshot::Sender<()>),
-    /// They are somebody else's.
+    /// They are another node's.
     Lose(Vec<u32>),
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn follow(
             Some(Script::Grant(slots)) => grant(&context, slots).await,
             Some(Script::Release(slots, done)) => {
                 let slots = slots.into_iter().collect();
-                Ok(SlotChange::Releasing { slots, until: Duration::MAX, done })
+                Ok(SlotChange::Releasing { slots, until: Duration::MAX, done: Arc::new(done) })
             }
             Some(Script::Lose(slots)) => {
                 Ok(SlotChange::Lost { slots: slots.into_iter().collect() })
@@ -60,7 +60,7 @@ pub(super) async fn follow(
 
 async fn grant(context: &Context, slots: Vec<u32>) -> Result<SlotChange> {
     let drawn = context.repository.next_epoch().await?;
-    let tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
-    let term = Term::new(tenure, Trust::unlimited(context.all_slots()));
+    let takeover = Takeover { epoch: drawn.epoch, at: drawn.at };
+    let term = Term::new(takeover, Trust::unlimited(context.all_slots()));
     Ok(SlotChange::Granted { slots: slots.into_iter().collect(), term })
 }

@@ -43,7 +43,7 @@ async fn nobody_works(context: &Context) -> bool {
     !context.progress.is_running() && !others_work(context).await
 }
 
-/// Whether runtimes other than this one may work on these stores: also where nobody answers that.
+/// Whether runtimes other than this one may work on these stores: also where the leases do not answer that.
 pub(super) async fn others_work(context: &Context) -> bool {
     let asking = async {
         // One that cannot be asked may know of some.

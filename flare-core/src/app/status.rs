@@ -7,8 +7,9 @@ use super::flare::Flare;
 use crate::error::Result;
 use crate::model::subscription::Mode;
 use crate::model::{
-    JobKind, LaneId, LaneState, Row, Subscription, SubscriptionId, SubscriptionReport,
-    SubscriptionStatus, Timestamp, Unreadable,
+    JobKind, LaneId, LaneState, RecentOutcomes, Row, Subscription, SubscriptionId,
+    SubscriptionRates, SubscriptionReport, SubscriptionStatus, SubscriptionTimes, Timestamp,
+    Unreadable,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::pipeline::jobs::backfill;
@@ -36,10 +37,9 @@ impl Flare {
             // Nothing is sent by itself, but what was demanded.
             counted.pending.next_due = self.next_demanded(subscription.id).await?;
         }
-        let standing = SubscriptionStanding::of(&subscription);
-        let mut report =
-            report(&standing, &counted, &lanes, queue.to_string(), context.time().await?);
-        // Whoever works the slot now may not have stored anything of the lane yet.
+        let facts = StatusFacts::of(&subscription);
+        let mut report = report(&facts, &counted, &lanes, queue.to_string(), context.time().await?);
+        // The node that works the slot now may not have stored anything of the lane yet.
         let worker = self.cluster_seen().await.worker(context.slot_of(&subscription));
         report.node = worker.map(|node| node.to_string());
         report.backfill = backfill::progress(context, JobKind::Backfill, id).await?;
@@ -74,13 +74,13 @@ impl Flare {
         let queue = context.queue_of(LaneId::new(id, 0), context.slot(id, None));
         let status = SubscriptionStatus::Unreadable;
         let reason = Some(unreadable.why.to_string());
-        let standing = SubscriptionStanding { status, reason, shards: 0, resumed_at: None };
-        Ok(report(&standing, &counted, &lanes, queue.to_string(), context.time().await?))
+        let facts = StatusFacts { status, reason, shards: 0, resumed_at: None };
+        Ok(report(&facts, &counted, &lanes, queue.to_string(), context.time().await?))
     }
 }
 
-/// Where a subscription stands.
-struct SubscriptionStanding {
+/// What a report says of a subscription, readable or not.
+struct StatusFacts {
     status: SubscriptionStatus,
     reason: Option<String>,
     /// Lanes of a former number of shards count for what they did, not for what they do.
@@ -88,7 +88,7 @@ struct SubscriptionStanding {
     resumed_at: Option<Timestamp>,
 }
 
-impl SubscriptionStanding {
+impl StatusFacts {
     fn of(subscription: &Subscription) -> Self {
         Self {
             status: subscription.status,
@@ -107,26 +107,23 @@ struct Counted {
 }
 
 fn report(
-    standing: &SubscriptionStanding,
+    facts: &StatusFacts,
     counted: &Counted,
     lanes: &[LaneState],
     queue: String,
     now: Timestamp,
 ) -> SubscriptionReport {
     let Counted { spreading, pending, dead_letters } = counted;
-    let worked = || lanes.iter().filter(|state| state.lane.shard < standing.shards);
+    let worked = || lanes.iter().filter(|state| state.lane.shard < facts.shards);
     let sum = |count: fn(&LaneState) -> u64| lanes.iter().map(count).sum();
+    let activity = || lanes.iter().filter_map(|state| state.activity.as_deref());
     let failed = lanes.iter().filter(|state| state.last_error.is_some());
     let failed = failed.max_by_key(|state| state.last_error_at);
-    let health = |state: &LaneState| ClientHealth::recall(state.clone(), standing.resumed_at);
-    // What was stored before all kinds were counted knows of some only.
-    let failures = |state: &LaneState| {
-        let health = health(state);
-        health.state().consecutive_failures.max(health.state().failures_in_a_row)
-    };
+    let health = |state: &LaneState| ClientHealth::stored(state.clone(), facts.resumed_at);
+    let failures = |state: &LaneState| health(state).failures();
     SubscriptionReport {
-        status: standing.status,
-        reason: standing.reason.clone(),
+        status: facts.status,
+        reason: facts.reason.clone(),
         lag: pending.count,
         spreading: *spreading,
         oldest_pending: pending.oldest_since.map_or(Duration::ZERO, |since| now - since),
@@ -134,6 +131,9 @@ fn report(
         delivered: sum(|state| state.delivered),
         failed: sum(|state| state.failed),
         discarded: sum(|state| state.discarded),
+        rates: SubscriptionRates::of(activity(), now),
+        recent: RecentOutcomes::of(activity(), now),
+        times: SubscriptionTimes::of(activity(), now),
         dead_letters: *dead_letters,
         last_success_at: lanes.iter().filter_map(|state| state.last_success_at).max(),
         last_error: failed.and_then(|state| state.last_error.clone()),
@@ -141,7 +141,7 @@ fn report(
         probing: worked().any(|state| health(state).is_probing()),
         consecutive_failures: worked().map(failures).max().unwrap_or_default(),
         // What is due already goes as soon as it can.
-        next_attempt_at: next_attempt(standing, pending, worked()).map(|at| at.max(now)),
+        next_attempt_at: next_attempt(facts, pending, worked()).map(|at| at.max(now)),
         node: worked()
             .max_by_key(|state| (state.epoch, state.updated_at))
             .and_then(|state| state.node.clone()),
@@ -155,15 +155,15 @@ fn report(
 /// When the first of what is pending is due, or later if the client asked for that or is only
 /// probed. Nothing is sent for a subscription that is not active.
 fn next_attempt<'a>(
-    standing: &SubscriptionStanding,
+    facts: &StatusFacts,
     pending: &Pending,
     lanes: impl Iterator<Item = &'a LaneState> + Clone,
 ) -> Option<Timestamp> {
-    let active = standing.status == SubscriptionStatus::Active;
+    let active = facts.status == SubscriptionStatus::Active;
     let due = pending.next_due.filter(|_| active)?;
     let held_until = lanes.clone().filter_map(|state| state.hold_until).max();
     // One lane that is not probed need not wait, so the least of them counts.
-    let health = |state: &LaneState| ClientHealth::recall(state.clone(), standing.resumed_at);
+    let health = |state: &LaneState| ClientHealth::stored(state.clone(), facts.resumed_at);
     let probe_at = lanes.map(|state| health(state).probe_at()).min().flatten();
     Some(due).max(held_until).max(probe_at)
 }
@@ -195,8 +195,8 @@ mod tests {
             pending: Pending::new(3, Some(at(70)), Some(at(90))),
             dead_letters: 5,
         };
-        let standing = SubscriptionStanding::of(&subscription(status));
-        report(&standing, &counted, lanes, "slot-1".to_owned(), at(100))
+        let facts = StatusFacts::of(&subscription(status));
+        report(&facts, &counted, lanes, "slot-1".to_owned(), at(100))
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(report.last_error_at, Some(at(40)));
         assert_eq!((report.probing, report.consecutive_failures), (true, 6));
         assert_eq!(report.node.as_deref(), Some("newer"));
-        assert_eq!(report.queue_restored_at, Some(at(20)), "a former lane's queue is nobody's");
+        assert_eq!(report.queue_restored_at, Some(at(20)), "a former lane's queue does not count");
         assert_eq!((report.lag, report.spreading, report.dead_letters), (3, 4, 5));
         assert_eq!(report.oldest_pending, Duration::from_secs(30));
     }

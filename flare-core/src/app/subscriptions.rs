@@ -1,13 +1,13 @@
 //! Takes what a host wants of its subscriptions; gives them created, read, replaced, paused and
-//! resumed. Each change is one conditional write, repeated if somebody was faster.
+//! resumed. Each change is one conditional write, repeated if another was faster.
 
 use std::time::Duration;
 
 use super::flare::{Flare, changed, not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Generation, Invalid, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionInput,
-    SubscriptionSpec, SubscriptionStatus, subscription::Mode,
+    AuditAction, AuditSubject, Generation, Invalid, Resource, ResourceId, Subscription,
+    SubscriptionId, SubscriptionInput, SubscriptionSpec, SubscriptionStatus, subscription::Mode,
 };
 use crate::pipeline::event::{Event, EventKind};
 use crate::pipeline::jobs::align_later;
@@ -31,8 +31,9 @@ impl Flare {
     {
         const OPERATION: &str = "create_subscription";
         let invalid = |invalid| Error::invalid(OPERATION, invalid);
-        let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
+        // An unknown resource is said before what is wrong with the rest.
         let parent = self.active_resource(OPERATION, resource).await?;
+        let spec = spec.try_into().map_err(|error| invalid(error.into()))?;
         self.check(&spec, &parent).map_err(invalid)?;
 
         let context = self.context();
@@ -50,6 +51,8 @@ impl Flare {
             }
         };
         self.announce(&active).await;
+        let detail = format!("of resource {resource}");
+        self.tell(AuditAction::Created, AuditSubject::subscription(active.id), detail);
         Ok(active)
     }
 
@@ -137,6 +140,7 @@ impl Flare {
                     if lanes.0 != lanes.1 {
                         align_later(self.context(), &replaced, lanes.0).await;
                     }
+                    self.tell(AuditAction::Replaced, AuditSubject::subscription(id), "");
                     return Ok(replaced);
                 }
                 Swapped::Conflict(newer) => current = newer,
@@ -154,7 +158,10 @@ impl Flare {
             paused.status = SubscriptionStatus::Paused;
             paused.reason = None;
             match self.swap(OPERATION, &current, paused).await? {
-                Swapped::Done(paused) => return Ok(paused),
+                Swapped::Done(paused) => {
+                    self.tell(AuditAction::Paused, AuditSubject::subscription(id), "");
+                    return Ok(paused);
+                }
                 Swapped::Conflict(newer) => current = newer,
             }
         }
@@ -170,6 +177,7 @@ impl Flare {
             match self.activate(OPERATION, &current).await? {
                 Swapped::Done(resumed) => {
                     self.context().events.emit(Event::new(id, EventKind::Resumed));
+                    self.tell(AuditAction::Resumed, AuditSubject::subscription(id), "");
                     return Ok(resumed);
                 }
                 Swapped::Conflict(newer) => current = newer,
@@ -178,7 +186,7 @@ impl Flare {
         Ok(current)
     }
 
-    /// Tries a client now, as somebody has mended it: all that waits for a later attempt is due at
+    /// Tries a client now, as it was mended: all that waits for a later attempt is due at
     /// once, and one that was only probed counts as well. What the client asked for itself, by
     /// `Retry-After`, is kept to. One that is paused or suspended is a conflict: resume it.
     pub async fn retry_now(&self, id: SubscriptionId) -> Result<Subscription> {
@@ -197,7 +205,10 @@ impl Flare {
                 return Ok(current);
             }
             match self.activate(OPERATION, &current).await? {
-                Swapped::Done(tried) => return Ok(tried),
+                Swapped::Done(tried) => {
+                    self.tell(AuditAction::Retried, AuditSubject::subscription(id), "");
+                    return Ok(tried);
+                }
                 Swapped::Conflict(newer) => current = newer,
             }
         }
@@ -248,7 +259,7 @@ impl Flare {
         }
     }
 
-    /// Tells whoever works a subscription that it has changed.
+    /// Tells the node that works a subscription that it has changed.
     async fn announce(&self, changed: &Subscription) {
         if let Err(error) = self.context().refresh(changed).await {
             // The change is stored; its lanes learn it from the next row, or the next sweep.

@@ -62,11 +62,11 @@ impl Worker {
 /// - A slot in `pins` goes to the node of that name while it is there to receive, whatever it has.
 ///
 /// So a node has more than its cap only while it has what it was given when its share was greater
-/// (somebody joined, or its weight fell), or by pins; it is given nothing then, and gives away up
+/// (another node joined, or its weight fell), or by pins; it is given nothing then, and gives away up
 /// to `moves` slots each time it is asked.
 ///
 /// ```
-/// use flare_core::cluster::{Worker, assign};
+/// use flare_core::internals::{Worker, assign};
 /// use flare_core::model::{IdSource, Timestamp};
 ///
 /// let ids = IdSource::seeded(1);
@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
         self.shares.give(to);
     }
 
-    /// Brings pinned slots home; tells how many of them somebody else works.
+    /// Brings pinned slots home; tells how many of them other nodes work.
     fn follow_pins(&mut self, moves: usize) -> usize {
         let mut moved = 0;
         for (slot, home) in self.pins.clone() {

@@ -1,12 +1,13 @@
 //! Takes the ports and settings a host chose; gives every step of the cluster the same ones, and
 //! store calls that end in time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::settings::ClusterSettings;
+use crate::audit::AuditLog;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{IdSource, NodeId};
+use crate::model::{Actor, AuditAction, AuditSubject, IdSource, NodeId};
 use crate::ownership::DrainLimit;
 use crate::port::{Clock, Lease, Repository};
 use crate::tools::{doubled, lock};
@@ -26,6 +27,8 @@ pub(crate) struct NodeContext {
     /// Slots that are shared out.
     pub(crate) slots: u32,
     pub(crate) drain_limit: Arc<DrainLimit>,
+    /// The log of what was done, if it is told there.
+    pub(crate) audit: OnceLock<AuditLog>,
     ids: IdSource,
     random: Mutex<fastrand::Rng>,
 }
@@ -42,10 +45,18 @@ impl NodeContext {
     ) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(seed));
         let ids = IdSource::seeded(seed);
-        Self { lease, repository, clock, settings, slots, drain_limit, ids, random }
+        let audit = OnceLock::new();
+        Self { lease, repository, clock, settings, slots, drain_limit, audit, ids, random }
     }
 
-    /// An incarnation nobody had before.
+    /// Tells what became of a node.
+    pub(crate) fn tell(&self, node: NodeId, action: AuditAction) {
+        if let Some(audit) = self.audit.get() {
+            audit.record(&Actor::node(&*self.settings.name), action, AuditSubject::node(node), "");
+        }
+    }
+
+    /// An incarnation that no node had before.
     pub(crate) fn fresh_id(&self) -> NodeId {
         self.ids.next(self.clock.now()).into()
     }

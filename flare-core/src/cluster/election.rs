@@ -1,4 +1,4 @@
-//! Takes a registration; gives leadership, as a value, to one node at a time. Without it nobody
+//! Leadership, as a value, which one node has at a time. Without it no node
 //! can write a plan; when it ends, so does all work under it.
 
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) async fn stand(context: &NodeContext, registration: &Registration, mu
                 hold(&leadership, view.clone()).await
             }
             None if may_stand(&state, registration) => {
-                // Alone there is nobody to be faster than.
+                // Alone there is no other node to be faster than.
                 let scatter = if state.nodes.len() > 1 { SCATTER } else { Duration::ZERO };
                 run_for_it(context, registration, scatter).await
             }
@@ -87,7 +87,7 @@ pub(crate) async fn stand(context: &NodeContext, registration: &Registration, mu
     }
 }
 
-/// Waits for news, and until the picture is as new as `seen` (or a store's answer takes).
+/// Waits for a change, and until the picture is as new as `seen` (or a store's answer takes).
 async fn wait_for(context: &NodeContext, view: &mut View, seen: StoreRevision) {
     if seen == StoreRevision::default() {
         if view.changed().await.is_err() {
@@ -102,11 +102,11 @@ async fn wait_for(context: &NodeContext, view: &mut View, seen: StoreRevision) {
     }
 }
 
-/// Who leaves stands only if nobody else can: somebody has to hand its slots over.
+/// A node that leaves stands only if no other can: its slots have to be handed over.
 fn may_stand(state: &State, registration: &Registration) -> bool {
     let me = registration.id;
     // A plan that this version cannot read it must not replace; nor one of another number of slots, unless
-    // that is nobody's any more.
+    // that is no node's any more.
     let slots = registration.slots();
     let ours = |plan: &SlotPlan| plan.slots.len() == slots as usize || state.all_want(slots);
     let readable = state
@@ -135,7 +135,7 @@ async fn run_for_it(
     }
 }
 
-/// Leads until somebody else does, or this node leaves and another one can.
+/// Leads until another node does, or this node leaves and another one can.
 async fn hold(leadership: &Leadership<'_>, mut view: View) -> Result<StoreRevision> {
     let (term, me) = (leadership.term, leadership.registration.id);
     info!(node = %me, term = term.get(), "leads the cluster");
@@ -173,7 +173,7 @@ async fn hold(leadership: &Leadership<'_>, mut view: View) -> Result<StoreRevisi
     }
     match deleted {
         Written::At(seen) => Ok(seen),
-        // Somebody else has the seat: that is news, and on its way.
+        // Another node has the seat: the picture is about to show it.
         Written::Conflict(_) => Ok(StoreRevision::default()),
     }
 }

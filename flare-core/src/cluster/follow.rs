@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::held::StillHeld;
 use super::plan::{SlotPlan, SlotState};
-use crate::model::{Epoch, NodeId, Tenure, Timestamp};
+use crate::model::{Epoch, NodeId, Takeover, Timestamp};
+use crate::ownership::{SlotChange, Slots};
 
 /// What a node works, and the plan it works by.
 #[derive(Debug)]
@@ -26,16 +27,8 @@ struct WorkedSlot {
     until: Option<Duration>,
 }
 
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Stop working these now, whatever is under way.
-    Drop(Vec<u32>),
-    /// Finish what is under way, by then at the latest, and say so.
-    Release { slots: Vec<u32>, until: Duration },
-    /// Work these.
-    Grant { slots: Vec<u32>, tenure: Tenure },
-}
+/// A change that a plan asks for: what it says of a grant is when the slots were taken over.
+pub(crate) type PlannedChange = SlotChange<Takeover, ()>;
 
 impl Follower {
     pub(crate) fn new(me: NodeId) -> Self {
@@ -44,7 +37,7 @@ impl Follower {
 
     /// Follows a plan. `fresh` is when this node last knew, for certain, that there was no newer
     /// plan than the one it followed: whatever this one wants back, it wants since later than that.
-    pub(crate) fn apply(&mut self, plan: &Arc<SlotPlan>, fresh: Duration) -> Vec<Order> {
+    pub(crate) fn apply(&mut self, plan: &Arc<SlotPlan>, fresh: Duration) -> Vec<PlannedChange> {
         if self.has_followed(plan.generation) {
             return Vec::new();
         }
@@ -55,8 +48,8 @@ impl Follower {
         for (slot, state) in plan.numbered() {
             let work = self.works.get_mut(&slot);
             match *state {
-                SlotState::Owned { node, tenure } if node == self.me => {
-                    if work.as_ref().is_some_and(|work| work.epoch == tenure.epoch) {
+                SlotState::Owned { node, takeover } if node == self.me => {
+                    if work.as_ref().is_some_and(|work| work.epoch == takeover.epoch) {
                         continue;
                     }
                     dropped.extend(work.map(|_| slot));
@@ -64,11 +57,11 @@ impl Follower {
                         self.works.remove(&slot);
                         continue;
                     }
-                    self.works.insert(slot, WorkedSlot { epoch: tenure.epoch, until: None });
-                    granted.entry((tenure.epoch, tenure.taken_at)).or_default().push(slot);
+                    self.works.insert(slot, WorkedSlot { epoch: takeover.epoch, until: None });
+                    granted.entry((takeover.epoch, takeover.at)).or_default().push(slot);
                 }
-                SlotState::Releasing { node, tenure, .. } if node == self.me => match work {
-                    Some(work) if work.epoch != tenure.epoch => {
+                SlotState::Releasing { node, takeover, .. } if node == self.me => match work {
+                    Some(work) if work.epoch != takeover.epoch => {
                         self.works.remove(&slot);
                         dropped.push(slot);
                     }
@@ -81,17 +74,11 @@ impl Follower {
                 _ => dropped.extend(self.works.remove(&slot).map(|_| slot)),
             }
         }
-        let mut orders = Vec::new();
-        if !dropped.is_empty() {
-            orders.push(Order::Drop(dropped));
-        }
-        if !released.is_empty() {
-            orders.push(Order::Release { slots: released, until });
-        }
-        for ((epoch, taken_at), slots) in granted {
-            orders.push(Order::Grant { slots, tenure: Tenure { epoch, taken_at } });
-        }
-        orders
+        let granted = granted.into_iter().map(|((epoch, at), slots)| SlotChange::Granted {
+            slots: slots.into_iter().collect(),
+            term: Takeover { epoch, at },
+        });
+        lost(dropped).into_iter().chain(releasing(released, until)).chain(granted).collect()
     }
 
     /// Whether it has followed this plan, or a later one.
@@ -100,7 +87,7 @@ impl Follower {
     }
 
     /// Gives everything up, by then at the latest, and takes nothing more.
-    pub(crate) fn close(&mut self, until: Duration) -> Option<Order> {
+    pub(crate) fn close(&mut self, until: Duration) -> Option<PlannedChange> {
         self.closed = true;
         let mut slots = Vec::new();
         for (slot, work) in &mut self.works {
@@ -109,12 +96,12 @@ impl Follower {
                 slots.push(*slot);
             }
         }
-        (!slots.is_empty()).then_some(Order::Release { slots, until })
+        releasing(slots, until)
     }
 
     /// Under which epochs these are worked.
-    pub(crate) fn epochs(&self, slots: &[u32]) -> Vec<(u32, Epoch)> {
-        slots.iter().filter_map(|slot| Some((*slot, self.works.get(slot)?.epoch))).collect()
+    pub(crate) fn epochs(&self, slots: &Slots) -> Vec<(u32, Epoch)> {
+        slots.iter().filter_map(|slot| Some((slot, self.works.get(&slot)?.epoch))).collect()
     }
 
     /// These are not worked under these epochs any more; tells those of them that were to be given
@@ -132,12 +119,12 @@ impl Follower {
     }
 
     /// What should have been given up by now.
-    pub(crate) fn overdue(&mut self, now: Duration) -> Option<Order> {
+    pub(crate) fn overdue(&mut self, now: Duration) -> Option<PlannedChange> {
         let late = |work: &WorkedSlot| work.until.is_some_and(|until| until <= now);
         let late = self.works.iter().filter(|(_, work)| late(work));
         let slots: Vec<u32> = late.map(|(slot, _)| *slot).collect();
         slots.iter().for_each(|slot| _ = self.works.remove(slot));
-        (!slots.is_empty()).then_some(Order::Drop(slots))
+        lost(slots)
     }
 
     /// When something is overdue next.
@@ -159,14 +146,23 @@ impl Follower {
             .map(|(slot, _)| *slot)
             .collect();
         let held = StillHeld { generation: plan.generation, slots };
-        let news = plan.numbered().any(|(slot, state)| match state {
+        let changed = plan.numbered().any(|(slot, state)| match state {
             SlotState::Releasing { node, since, .. } if *node == self.me => {
                 held.confirms(slot, *since) && !told.confirms(slot, *since)
             }
             _ => false,
         });
-        news.then_some(held)
+        changed.then_some(held)
     }
+}
+
+fn lost(slots: Vec<u32>) -> Option<PlannedChange> {
+    (!slots.is_empty()).then(|| SlotChange::Lost { slots: slots.into_iter().collect() })
+}
+
+fn releasing(slots: Vec<u32>, until: Duration) -> Option<PlannedChange> {
+    let slots: Slots = slots.into_iter().collect();
+    (!slots.is_empty()).then_some(SlotChange::Releasing { slots, until, done: () })
 }
 
 #[cfg(test)]

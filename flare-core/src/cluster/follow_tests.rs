@@ -6,22 +6,26 @@ fn id(number: u8) -> NodeId {
     NodeId::from_bytes([number; 16])
 }
 
-fn tenure(epoch: u64) -> Tenure {
-    Tenure { epoch: Epoch::new(epoch), taken_at: Timestamp::EPOCH }
+fn takeover(epoch: u64) -> Takeover {
+    Takeover { epoch: Epoch::new(epoch), at: Timestamp::EPOCH }
+}
+
+fn granted(slots: &[u32], epoch: u64) -> PlannedChange {
+    SlotChange::Granted { slots: slots.iter().copied().collect(), term: takeover(epoch) }
 }
 
 const ME: u8 = 1;
 
 fn mine(epoch: u64) -> SlotState {
-    SlotState::Owned { node: id(ME), tenure: tenure(epoch) }
+    SlotState::Owned { node: id(ME), takeover: takeover(epoch) }
 }
 
 fn leaving(epoch: u64, since: u64) -> SlotState {
-    SlotState::Releasing { node: id(ME), tenure: tenure(epoch), to: id(2), since }
+    SlotState::Releasing { node: id(ME), takeover: takeover(epoch), to: id(2), since }
 }
 
 fn theirs(epoch: u64) -> SlotState {
-    SlotState::Owned { node: id(2), tenure: tenure(epoch) }
+    SlotState::Owned { node: id(2), takeover: takeover(epoch) }
 }
 
 fn plan(generation: u64, slots: &[SlotState]) -> Arc<SlotPlan> {
@@ -34,24 +38,18 @@ fn secs(secs: u64) -> Duration {
 }
 
 #[test]
-fn it_takes_what_is_its_own_by_tenure_and_stops_before_it_starts() {
+fn it_takes_what_is_its_own_by_epoch_and_stops_before_it_starts() {
     let mut follower = Follower::new(id(ME));
-    let orders = follower.apply(&plan(1, &[mine(1), theirs(1), mine(2), mine(1)]), secs(0));
-    assert_eq!(
-        orders,
-        [
-            Order::Grant { slots: vec![0, 3], tenure: tenure(1) },
-            Order::Grant { slots: vec![2], tenure: tenure(2) },
-        ]
-    );
+    let changes = follower.apply(&plan(1, &[mine(1), theirs(1), mine(2), mine(1)]), secs(0));
+    assert_eq!(changes, [granted(&[0, 3], 1), granted(&[2], 2),]);
     let next = plan(2, &[leaving(1, 2), mine(3), theirs(3), mine(4)]);
     assert_eq!(
         follower.apply(&next, secs(100)),
         [
-            Order::Drop(vec![2, 3]),
-            Order::Release { slots: vec![0], until: secs(130) },
-            Order::Grant { slots: vec![1], tenure: tenure(3) },
-            Order::Grant { slots: vec![3], tenure: tenure(4) },
+            lost(vec![2, 3]).unwrap(),
+            releasing(vec![0], secs(130)).unwrap(),
+            granted(&[1], 3),
+            granted(&[3], 4),
         ]
     );
     assert_eq!(follower.apply(&next, secs(200)), []);
@@ -76,7 +74,7 @@ fn it_confirms_what_it_finished_and_what_it_never_began() {
     assert!(second.confirms(0, 3) && !second.confirms(1, 3));
     assert_eq!(follower.overdue(secs(29)), None);
     assert_eq!(follower.next_due(), Some(secs(30)));
-    assert_eq!(follower.overdue(secs(30)), Some(Order::Drop(vec![1])));
+    assert_eq!(follower.overdue(secs(30)), lost(vec![1]));
     assert!(follower.confirmation(&second).unwrap().confirms(1, 3));
     assert!(follower.is_idle());
 }
@@ -96,7 +94,7 @@ fn late_news_of_an_earlier_release_does_not_end_a_later_grant() {
 fn once_closed_it_takes_nothing_more() {
     let mut follower = Follower::new(id(ME));
     follower.apply(&plan(1, &[mine(1), theirs(1)]), secs(0));
-    assert_eq!(follower.close(secs(9)), Some(Order::Release { slots: vec![0], until: secs(9) }));
+    assert_eq!(follower.close(secs(9)), releasing(vec![0], secs(9)));
     assert_eq!(follower.close(secs(9)), None);
     follower.done(&[(0, Epoch::new(1))]);
     assert_eq!(follower.apply(&plan(2, &[mine(1), mine(2)]), secs(0)), []);

@@ -27,7 +27,7 @@ pub struct ClusterHandle {
 /// How a node stands in its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum Membership {
     /// It is not registered: not yet, or it has lost its registration and is trying again.
     Outside,
     /// It is registered.
@@ -38,8 +38,8 @@ pub enum Standing {
     Left,
 }
 
-impl Standing {
-    /// The standing in lower case.
+impl Membership {
+    /// The membership in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Outside => "outside",
@@ -70,15 +70,15 @@ impl ClusterHandle {
     }
 
     /// How the node stands in the cluster.
-    pub fn standing(&self) -> Standing {
-        // Whoever takes part keeps the other end.
+    pub fn membership(&self) -> Membership {
+        // A member keeps the other end.
         if self.node.has_changed().is_err() {
-            return Standing::Left;
+            return Membership::Left;
         }
         match (self.node(), self.facts.borrow().draining) {
-            (None, _) => Standing::Outside,
-            (Some(_), false) => Standing::Member,
-            (Some(_), true) => Standing::Leaving,
+            (None, _) => Membership::Outside,
+            (Some(_), false) => Membership::Member,
+            (Some(_), true) => Membership::Leaving,
         }
     }
 
@@ -119,10 +119,10 @@ impl ClusterHandle {
         context.timed("cluster", ClusterView::read(&*context.lease)).await
     }
 
-    /// Says something to all nodes that take part, this one among them.
-    pub(crate) async fn tell(&self, said: String) -> Result<()> {
-        let write = Write::new(keys::NEWS, said);
-        self.context.timed("tell", self.context.lease.write(write)).await.map(drop)
+    /// Announces something to all nodes that take part, this one among them.
+    pub(crate) async fn announce(&self, said: String) -> Result<()> {
+        let write = Write::new(keys::FEED, said);
+        self.context.timed("announce", self.context.lease.write(write)).await.map(drop)
     }
 
     /// What the node may be used for.

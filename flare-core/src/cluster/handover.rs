@@ -5,7 +5,7 @@
 //! only if the old one is gone. Every reason to take a slot stays true once it is: a node whose
 //! lease ended does not come back under that incarnation, a confirmation of one plan is good for
 //! all later ones, a deadline that has passed has passed. So a leader that acts late, even one that
-//! was replaced meanwhile, takes nothing from anybody who works.
+//! was replaced meanwhile, takes nothing from a node that works.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::assignment::{Worker, assign};
 use super::plan::{SlotPlan, SlotState};
 use super::state::State;
-use crate::model::{NodeId, Tenure};
+use crate::model::{NodeId, Takeover};
 
 /// What the leader knows beyond the keys.
 pub(crate) struct Knowledge<'a> {
@@ -81,12 +81,12 @@ pub(crate) fn draft(state: &State, plan: &SlotPlan, knowledge: &Knowledge<'_>) -
             (SlotState::Free, Some(to)) => NextSlot::Taken(to),
             (_, None) if released => NextSlot::As(SlotState::Free),
             (_, Some(to)) if released => NextSlot::Taken(to),
-            (SlotState::Owned { node, tenure }, Some(to)) if to != node => {
+            (SlotState::Owned { node, takeover }, Some(to)) if to != node => {
                 balances |= !leaving.contains(&node);
-                NextSlot::As(SlotState::Releasing { node, tenure, to, since: generation })
+                NextSlot::As(SlotState::Releasing { node, takeover, to, since: generation })
             }
-            (SlotState::Releasing { node, tenure, since, .. }, Some(to)) => {
-                NextSlot::As(SlotState::Releasing { node, tenure, to, since })
+            (SlotState::Releasing { node, takeover, since, .. }, Some(to)) => {
+                NextSlot::As(SlotState::Releasing { node, takeover, to, since })
             }
             (unchanged, _) => NextSlot::As(unchanged),
         })
@@ -96,23 +96,23 @@ pub(crate) fn draft(state: &State, plan: &SlotPlan, knowledge: &Knowledge<'_>) -
 }
 
 impl Draft {
-    /// Whether somebody takes a slot over.
-    pub(crate) fn needs_tenure(&self) -> bool {
+    /// Whether a node takes a slot over.
+    pub(crate) fn needs_takeover(&self) -> bool {
         self.slots.iter().any(|next| matches!(next, NextSlot::Taken(_)))
     }
 
-    /// The plan, with the tenure of all who take slots over by it.
-    pub(crate) fn finish(self, term: u64, grace: Duration, tenure: Tenure) -> SlotPlan {
+    /// The plan, with the takeover of all who take slots over by it.
+    pub(crate) fn finish(self, term: u64, grace: Duration, takeover: Takeover) -> SlotPlan {
         let state = |next| match next {
             NextSlot::As(state) => state,
-            NextSlot::Taken(node) => SlotState::Owned { node, tenure },
+            NextSlot::Taken(node) => SlotState::Owned { node, takeover },
         };
         let slots = self.slots.into_iter().map(state).collect();
         SlotPlan { generation: self.generation, term, grace, slots }
     }
 }
 
-/// Whether whoever worked a slot has certainly stopped.
+/// Whether the node that worked a slot has certainly stopped.
 fn is_released(
     state: &State,
     slot: u32,
@@ -131,14 +131,14 @@ fn is_released(
 }
 
 /// Who may work: those who have been there for a while or own something already; all, if there is
-/// nobody like that, for then there is nothing to disturb.
+/// no such node, for then there is nothing to disturb.
 fn workers(state: &State, plan: &SlotPlan, settled: &BTreeSet<NodeId>) -> Vec<Worker> {
     let owners: BTreeSet<NodeId> =
         plan.slots.iter().filter_map(SlotState::worker).map(|(node, _)| node).collect();
     let mut workers = BTreeMap::new();
     for (id, record) in &state.nodes {
         let Some(record) = record else {
-            // It keeps what it has; nobody here knows what else it could do.
+            // It keeps what it has; this version does not know what else it could do.
             let silent = Worker { receives: false, ..Worker::new(*id, id.to_string(), 0) };
             workers.insert(*id, silent);
             continue;

@@ -11,8 +11,8 @@ fn id(number: u8) -> NodeId {
     NodeId::from_bytes([number; 16])
 }
 
-fn tenure(epoch: u64) -> Tenure {
-    Tenure { epoch: Epoch::new(epoch), taken_at: Timestamp::EPOCH }
+fn takeover(epoch: u64) -> Takeover {
+    Takeover { epoch: Epoch::new(epoch), at: Timestamp::EPOCH }
 }
 
 fn record(number: u8) -> NodeRecord {
@@ -54,8 +54,8 @@ impl Leader {
         let overdue = |_, _| self.late;
         let knowledge = Knowledge { settled: &self.settled, overdue: &overdue, moves: self.moves };
         let Some(draft) = draft(state, &self.plan, &knowledge) else { return false };
-        self.epoch += u64::from(draft.needs_tenure());
-        self.plan = draft.finish(1, Duration::from_secs(30), tenure(self.epoch));
+        self.epoch += u64::from(draft.needs_takeover());
+        self.plan = draft.finish(1, Duration::from_secs(30), takeover(self.epoch));
         true
     }
 
@@ -94,7 +94,7 @@ fn who_joins_waits_until_settled_and_for_the_confirmation() {
     assert!(leader.plan(&state));
     let moving = leader.moving();
     assert!(moving > 0 && leader.owners(2) == 0);
-    assert!(!leader.plan(&state), "nobody confirmed");
+    assert!(!leader.plan(&state), "no node confirmed");
     confirm(&mut state, 1, 1, &[]);
     assert!(!leader.plan(&state), "said of an earlier plan");
     let one = leader.plan.numbered().find(|(_, slot)| slot.is_moving()).map(|(slot, _)| slot);
@@ -106,7 +106,7 @@ fn who_joins_waits_until_settled_and_for_the_confirmation() {
     assert_eq!((leader.owners(2), leader.moving()), (moving, 0));
     let epoch = |node| {
         let of = |slot: &SlotState| slot.worker().filter(|(it, _)| *it == id(node));
-        leader.plan.slots.iter().filter_map(of).map(|(_, tenure)| tenure.epoch.get()).max()
+        leader.plan.slots.iter().filter_map(of).map(|(_, takeover)| takeover.epoch.get()).max()
     };
     assert!(epoch(2) > epoch(1));
 }
@@ -138,7 +138,7 @@ fn a_node_that_drains_hands_all_over_and_gets_nothing() {
     confirm(&mut state, 2, 2, &[]);
     assert!(leader.plan(&state));
     assert_eq!((leader.owners(2), leader.moving()), (0, 0));
-    // With nobody to take over it keeps what it has: stopping is its own affair.
+    // With no node to take over it keeps what it has: stopping is its own affair.
     drain(&mut state, 1);
     drain(&mut state, 3);
     assert!(!leader.plan(&state));

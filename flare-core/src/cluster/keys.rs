@@ -3,11 +3,11 @@
 //! | key | bound to | written by | holds |
 //! |---|---|---|---|
 //! | `cluster/nodes/<incarnation>` | the node's lease | the node | [`NodeRecord`](super::NodeRecord) |
-//! | `cluster/leader` | the leader's lease | whoever wins it | the leader's incarnation |
+//! | `cluster/leader` | the leader's lease | the node that wins it | the leader's incarnation |
 //! | `cluster/plan` | nothing | the leader | [`SlotPlan`](SlotPlan) |
 //! | `cluster/held/<incarnation>` | the node's lease | the node | what it confirmed of releases |
 //! | `cluster/drains/<incarnation>` | the node's lease | operators | nothing: the node is to leave |
-//! | `cluster/news` | nothing | any node | what it has to say to all: each write is news |
+//! | `cluster/news` | nothing | any node | the change feed: each write is an announcement to all |
 //! | `cluster/pins` | nothing | operators | slots that belong to a node, by its name |
 //! | `flare/pins/<slot>` | nothing | operators | the subscription that has this reserved slot |
 //! | `flare/owner` | nothing | the first node | that a cluster works these stores: a runtime of before there was one for every store takes it, bound to its lease, and works all slots while it has it |
@@ -23,9 +23,9 @@ pub(crate) const PLAN: &str = "cluster/plan";
 /// Whose holder, a runtime of before, works all slots by itself; kept by the cluster so that none does.
 pub(crate) const OWNER: &str = "flare/owner";
 /// What the keys begin with that say which subscription has a reserved slot.
-pub(crate) const SEATS: &str = "flare/pins/";
-/// Whose every write is news for all nodes.
-pub(crate) const NEWS: &str = "cluster/news";
+pub(crate) const RESERVED: &str = "flare/pins/";
+/// The change feed: its every write is an announcement to all nodes.
+pub(crate) const FEED: &str = "cluster/news";
 /// Whose value says which slots belong to which node.
 pub(crate) const PINS: &str = "cluster/pins";
 pub(crate) const NODES: &str = "cluster/nodes/";

@@ -16,15 +16,17 @@ use super::moves::Moves;
 use super::plan::{SlotPlan, SlotState};
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Epoch, NodeId, Tenure, Timestamp};
+use crate::model::{AuditAction, Epoch, NodeId, Takeover, Timestamp};
 use crate::port::{Expect, StoreRevision, Written};
 
-/// What a leader remembers: when it first saw things, by the monotonic clock. A new leader starts
-/// afresh, so it waits longer than it had to and never less.
+/// What a leader remembers: when it first saw things, by the monotonic clock. A new leader begins
+/// anew, so it waits longer than it had to and never less.
 #[derive(Debug, Default)]
 struct LeaderMemory {
     /// Since when nodes are there.
     arrived: BTreeMap<NodeId, Duration>,
+    /// Those of them that said that they leave.
+    leaving: BTreeSet<NodeId>,
     /// Since when the plans of these generations want slots back.
     asked_back: BTreeMap<u64, Duration>,
     /// When slots may move again only to balance.
@@ -56,7 +58,7 @@ pub(crate) async fn lead(leadership: &Leadership<'_>, view: &mut View) -> Error 
         tokio::select! {
             biased;
             changed = view.changed() => if changed.is_err() {
-                return Error::new(ErrorKind::Internal, "lead").with_detail("nobody watches the store");
+                return Error::new(ErrorKind::Internal, "lead").with_detail("the store is not watched any more");
             },
             () = context.sleep_until(wake_at) => {}
         }
@@ -86,7 +88,7 @@ async fn turn(
     }
     let plan = match plan.slots.len() == context.slots as usize {
         true => plan,
-        // Whoever worked by it is gone: what it says of slots means nothing any more.
+        // The nodes that worked by it are gone: what it says of slots means nothing any more.
         false if state.all_want(context.slots) => Arc::new(plan.emptied(context.slots)),
         false => {
             return Err(refuse("the plan has another number of slots than this node's settings"));
@@ -112,7 +114,7 @@ fn refuse(detail: &'static str) -> Error {
     Error::new(ErrorKind::Conflict, "lead").with_detail(detail)
 }
 
-/// Draws an epoch if somebody takes slots over, and stores the plan; tells which plan is there now, and
+/// Draws an epoch if a node takes slots over, and stores the plan; tells which plan is there now, and
 /// what this one moved.
 async fn store(
     leadership: &Leadership<'_>,
@@ -122,9 +124,9 @@ async fn store(
     expect: Expect,
 ) -> Result<(StoreRevision, Moves)> {
     let context = leadership.context();
-    let mut tenure = Tenure { epoch: Epoch::ZERO, taken_at: Timestamp::EPOCH };
-    if draft.needs_tenure() {
-        // Drawn after all reasons for the plan were there: whoever worked these slots has stopped.
+    let mut takeover = Takeover { epoch: Epoch::ZERO, at: Timestamp::EPOCH };
+    if draft.needs_takeover() {
+        // Drawn after all reasons for the plan were there: the nodes that worked these slots have stopped.
         let drawn = context.timed("next_epoch", context.repository.next_epoch()).await?;
         meter::epoch_drawn();
         let newest = last.slots.iter().filter_map(SlotState::worker).map(|(_, it)| it.epoch).max();
@@ -132,20 +134,20 @@ async fn store(
             return Err(Error::new(ErrorKind::Corrupt, "next_epoch")
                 .with_detail("the repository gave an epoch again, it may have been set back"));
         }
-        tenure = Tenure { epoch: drawn.epoch, taken_at: drawn.at };
+        takeover = Takeover { epoch: drawn.epoch, at: drawn.at };
     }
-    // Whoever is giving slots up was told how long it has.
+    // A node that is giving slots up was told how long it has.
     let moving = last.slots.iter().any(SlotState::is_moving);
     let told = if moving { last.grace } else { Duration::ZERO };
     let grace = context.settings.hand_over_limit.max(told);
-    let plan = draft.finish(leadership.term(), grace, tenure);
+    let plan = draft.finish(leadership.term(), grace, takeover);
     let moving = plan.slots.iter().filter(|slot| slot.is_moving()).count();
     match leadership.write(&plan, expect).await? {
         Written::At(revision) => {
             let moves = Moves::between(state, last, &plan);
             info!(
                 generation = plan.generation,
-                epoch = tenure.epoch.get(),
+                epoch = takeover.epoch.get(),
                 moving,
                 free = moves.free,
                 orphaned = moves.orphaned,
@@ -164,7 +166,13 @@ async fn store(
 impl LeaderMemory {
     /// Notes what is there for the first time, and forgets what is not there any more.
     fn look(&mut self, context: &NodeContext, state: &State, plan: &SlotPlan, now: Duration) {
+        self.leaving.extend(state.records().filter(|(_, it)| it.draining).map(|(id, _)| id));
+        // One that leaves in good order says so first, and hands over what it works.
+        let gone = self.arrived.keys().filter(|id| !state.nodes.contains_key(id));
+        let lost = gone.filter(|id| plan.names(**id) && !self.leaving.contains(id));
+        lost.for_each(|id| context.tell(*id, AuditAction::Lost));
         self.arrived.retain(|id, _| state.nodes.contains_key(id));
+        self.leaving.retain(|id| state.nodes.contains_key(id));
         for id in state.nodes.keys() {
             self.arrived.entry(*id).or_insert(now);
         }

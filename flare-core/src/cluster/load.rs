@@ -23,6 +23,8 @@ const SMALL: u64 = 4;
 pub(crate) struct Activity {
     /// Lanes it works.
     pub(crate) lanes: u64,
+    /// Consumers it works.
+    pub(crate) consumers: u64,
     /// Requests in flight.
     pub(crate) in_flight: u64,
     /// How much is taken of what it can do.
@@ -46,7 +48,7 @@ pub(crate) async fn publish_load(
     let look_every = (context.settings.publish_every / LOOKS).max(SHORTEST);
     let mut told = NodeLoad::default();
     loop {
-        let (mut sum, mut lanes) = (Sum::default(), 0);
+        let (mut sum, mut lanes, mut consumers) = (Sum::default(), 0, 0);
         for _ in 0..LOOKS {
             let before = context.monotonic();
             context.sleep(look_every).await;
@@ -54,10 +56,10 @@ pub(crate) async fn publish_load(
             let seen = gauge();
             let late = lateness(took.saturating_sub(look_every));
             sum.add(seen.in_flight, seen.percent.max(late));
-            lanes = seen.lanes;
+            (lanes, consumers) = (seen.lanes, seen.consumers);
         }
-        let load = sum.load(lanes);
-        if is_news(&load, &told) {
+        let load = sum.load(lanes).consumers(consumers);
+        if is_worth_telling(&load, &told) {
             told = load;
             facts.send_if_modified(|facts| std::mem::replace(&mut facts.load, load) != load);
         }
@@ -89,9 +91,9 @@ impl Sum {
 }
 
 /// Whether it differs by more than figures do while nothing changes: telling is a write.
-fn is_news(load: &NodeLoad, told: &NodeLoad) -> bool {
+fn is_worth_telling(load: &NodeLoad, told: &NodeLoad) -> bool {
     let differs = |now: u64, before: u64| now.abs_diff(before) > SMALL.max(before / 4);
-    load.lanes != told.lanes
+    (load.lanes, load.consumers) != (told.lanes, told.consumers)
         || differs(load.in_flight, told.in_flight)
         || differs(load.busy_percent, told.busy_percent)
 }
@@ -103,10 +105,21 @@ mod tests {
     #[test]
     fn small_changes_are_not_told() {
         let told = NodeLoad::new(7, 40, 20);
-        let news = |lanes, in_flight, busy| is_news(&NodeLoad::new(lanes, in_flight, busy), &told);
-        assert!(!news(7, 40, 20) && !news(7, 50, 16) && !news(7, 30, 25));
-        assert!(news(8, 40, 20) && news(7, 51, 20) && news(7, 40, 26) && news(7, 0, 20));
-        assert!(is_news(&told, &NodeLoad::default()) && is_news(&NodeLoad::default(), &told));
+        let told_anew = |lanes, in_flight, busy| {
+            is_worth_telling(&NodeLoad::new(lanes, in_flight, busy), &told)
+        };
+        assert!(!told_anew(7, 40, 20) && !told_anew(7, 50, 16) && !told_anew(7, 30, 25));
+        assert!(
+            told_anew(8, 40, 20)
+                && told_anew(7, 51, 20)
+                && told_anew(7, 40, 26)
+                && told_anew(7, 0, 20)
+                && is_worth_telling(&told.consumers(1), &told)
+        );
+        assert!(
+            is_worth_telling(&told, &NodeLoad::default())
+                && is_worth_telling(&NodeLoad::default(), &told)
+        );
     }
 
     #[test]

@@ -10,21 +10,22 @@ use tracing::{Instrument, info, info_span, warn};
 
 use super::context::NodeContext;
 use super::election::stand;
-use super::elections::Elections;
+use super::feed::FeedReader;
 use super::handle::ClusterHandle;
+use super::leader_changes::LeaderChanges;
 use super::load::{Activity, Gauge, publish_load};
 use super::lone_owner::outlast_lone_owner;
 use super::meter;
 use super::mirror::Mirror;
-use super::news::Listener;
 use super::record::NodeLoad;
 use super::registry::{Facts, Registration};
 use super::runner::{PlanRunner, reading};
 use super::settings::ClusterSettings;
 use super::shed::shed;
 use super::state::State;
+use crate::audit::AuditLog;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::NodeId;
+use crate::model::{AuditAction, NodeId};
 use crate::observe;
 use crate::ownership::{DrainLimit, SlotChange};
 use crate::port::{Clock, Lease, Repository};
@@ -120,14 +121,21 @@ impl ClusterMember {
         self
     }
 
-    /// Hears what nodes say to all of them.
-    pub(crate) fn news(&self) -> Listener {
-        self.mirror.news()
+    /// Has what becomes of the node told in the log of what was done.
+    pub(crate) fn told_in(self, audit: AuditLog) -> Self {
+        // It is told in one log, from before it runs.
+        drop(self.context.audit.set(audit));
+        self
     }
 
-    /// Hears when there is another leader.
-    pub(crate) fn elections(&self) -> Elections {
-        Elections::new(self.mirror.view())
+    /// Reads what nodes announce to all of them.
+    pub(crate) fn feed(&self) -> FeedReader {
+        self.mirror.feed()
+    }
+
+    /// Tells when there is another leader.
+    pub(crate) fn leader_changes(&self) -> LeaderChanges {
+        LeaderChanges::new(self.mirror.view())
     }
 
     pub(crate) fn settings(&self) -> ClusterSettings {
@@ -135,7 +143,7 @@ impl ClusterMember {
     }
 
     /// Takes part until `stop`, [`ClusterHandle::drain`] or [`ClusterHandle::drain_node`]: then hands
-    /// everything over and leaves. Whoever takes the changes stops working when the channel closes. Dropping the future is
+    /// everything over and leaves. The lanes stop working when the channel closes. Dropping the future is
     /// what a crash is: others take over once the lease has lapsed.
     pub async fn run(self, changes: mpsc::Sender<SlotChange>, stop: impl Future<Output = ()>) {
         let mut drained = self.facts.subscribe();
@@ -162,7 +170,7 @@ impl ClusterMember {
             () = self.mirror.follow(&self.context) => {}
             () = shed(&self.context, &self.facts) => {}
             () = publish_load(&self.context, self.gauge.as_ref(), &self.facts) => {}
-            () = meter::show(self.mirror.view(), self.node.subscribe()) => {}
+            () = meter::show(self.mirror.view(), self.node.subscribe(), &self.context) => {}
             () = stop => {}
         }
         self.node.send_replace(None);
@@ -190,6 +198,7 @@ impl ClusterMember {
                     if facts.weight == 0 {
                         info!("stands by: works slots only while no node with a weight is there");
                     }
+                    self.context.tell(node, AuditAction::Joined);
                     meter::joined();
                     self.node.send_replace(Some(node));
                     let span = info_span!(parent: None, observe::MEMBER, %node);
@@ -198,9 +207,11 @@ impl ClusterMember {
                     self.node.send_replace(None);
                     if matches!(end, End::Left) {
                         info!(%node, "left the cluster");
+                        self.context.tell(node, AuditAction::Left);
                         return;
                     }
                     warn!(%node, "lost its place in the cluster, will join again");
+                    self.context.tell(node, AuditAction::Lost);
                     meter::lost();
                     let lasted = self.context.monotonic().saturating_sub(started);
                     failures = if lasted < self.context.settings.ttl { failures + 1 } else { 1 };
@@ -235,7 +246,7 @@ impl ClusterMember {
             let _ = stopping.wait_for(|stop| *stop).await;
             let until = context.monotonic() + context.drain_limit.get();
             self.handed_over(registration.id).await;
-            // Whoever follows the plans is there as long as this is.
+            // The runner that follows the plans is there as long as this is.
             let _ = close.send(until);
             std::future::pending::<()>().await;
         };
@@ -262,7 +273,7 @@ impl ClusterMember {
             End::Left => registration.leave(context).await,
             End::Lost => {
                 // While something may be in flight the lease is not given back: dropping that may
-                // take a moment. Without anything, nobody shall wait for a node that is not there.
+                // take a moment. Without anything, no leader shall wait for a node that is not there.
                 if !runner.lose().await {
                     registration.leave(context).await;
                 }
@@ -272,7 +283,7 @@ impl ClusterMember {
         end
     }
 
-    /// Waits until others have this node's slots, nobody else could, or half of the time is over: the
+    /// Waits until others have this node's slots, no other could, or half of the time is over: the
     /// rest is for what is in flight then.
     async fn handed_over(&self, me: NodeId) {
         let done = |state: &State| {
@@ -285,7 +296,7 @@ impl ClusterMember {
             biased;
             _ = view.wait_for(|state| done(state)) => {}
             () = self.context.sleep(self.context.drain_limit.get() / 2) => {
-                warn!(node = %me, "nobody took all slots over in time");
+                warn!(node = %me, "no other nodes took all slots over in time");
             }
         }
     }

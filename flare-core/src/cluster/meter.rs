@@ -17,7 +17,7 @@ pub(crate) enum SlotMetric {
 }
 
 impl SlotMetric {
-    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody counts"))]
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "not counted"))]
     const fn as_str(self) -> &'static str {
         match self {
             Self::Granted => "granted",
@@ -34,11 +34,15 @@ mod counting {
     use metrics::{counter, gauge, histogram};
 
     use super::SlotMetric;
+    use crate::cluster::context::NodeContext;
     use crate::cluster::mirror::View;
     use crate::cluster::moves::Moves;
     use crate::cluster::view::ClusterView;
     use crate::model::NodeId;
     use crate::observe;
+
+    /// How often it is shown what has not changed.
+    const TELL_EVERY: Duration = Duration::from_mins(5);
 
     /// This node is registered.
     pub(crate) fn joined() {
@@ -90,12 +94,23 @@ mod counting {
     pub(crate) async fn show(
         mut view: View,
         mut node: tokio::sync::watch::Receiver<Option<NodeId>>,
+        context: &NodeContext,
     ) {
+        for counted in [
+            observe::CLUSTER_JOINED,
+            observe::CLUSTER_LOST,
+            observe::CLUSTER_EPOCHS,
+            observe::CLUSTER_PLANS,
+        ] {
+            counter!(counted).increment(0);
+        }
         loop {
             gauges(&ClusterView::of(&view.borrow_and_update()), *node.borrow_and_update());
             let changed = tokio::select! {
                 changed = view.changed() => changed,
                 changed = node.changed() => changed,
+                // Recorders may forget what is not told again.
+                () = context.sleep(TELL_EVERY) => Ok(()),
             };
             if changed.is_err() {
                 std::future::pending::<()>().await;
@@ -124,6 +139,7 @@ mod silent {
     use std::time::Duration;
 
     use super::SlotMetric;
+    use crate::cluster::context::NodeContext;
     use crate::cluster::mirror::View;
     use crate::cluster::moves::Moves;
     use crate::model::NodeId;
@@ -142,7 +158,11 @@ mod silent {
 
     pub(crate) fn shed(_: u32, _: u64) {}
 
-    pub(crate) async fn show(_: View, _: tokio::sync::watch::Receiver<Option<NodeId>>) {
+    pub(crate) async fn show(
+        _: View,
+        _: tokio::sync::watch::Receiver<Option<NodeId>>,
+        _: &NodeContext,
+    ) {
         std::future::pending().await
     }
 }

@@ -8,8 +8,8 @@ use tracing::{debug, warn};
 use std::sync::Arc;
 
 use super::context::NodeContext;
+use super::feed::{ChangeFeed, FeedReader};
 use super::keys::PREFIX;
-use super::news::{Crier, Listener};
 use super::state::State;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct Mirror {
     state: watch::Sender<Arc<State>>,
     doubted: Notify,
-    news: Crier,
+    feed: ChangeFeed,
 }
 
 /// The cluster as it is, and a way to wait until it is different.
@@ -27,19 +27,19 @@ pub(crate) type View = watch::Receiver<Arc<State>>;
 impl Mirror {
     pub(crate) fn new() -> Self {
         let state = watch::Sender::new(Arc::default());
-        Self { state, doubted: Notify::new(), news: Crier::new() }
+        Self { state, doubted: Notify::new(), feed: ChangeFeed::new() }
     }
 
     /// Hears what nodes say to all of them.
-    pub(crate) fn news(&self) -> Listener {
-        self.news.listener()
+    pub(crate) fn feed(&self) -> FeedReader {
+        self.feed.reader()
     }
 
     pub(crate) fn view(&self) -> View {
         self.state.subscribe()
     }
 
-    /// Has everything read anew: somebody knows of changes that this does not show.
+    /// Has everything read anew: a node has seen changes that this does not show.
     pub(crate) fn doubt(&self) {
         self.doubted.notify_one();
     }
@@ -75,7 +75,7 @@ impl Mirror {
     async fn list(&self, context: &NodeContext) -> Result<()> {
         let snapshot = context.timed("list", context.lease.list(PREFIX)).await?;
         self.state.send_if_modified(|state| {
-            self.news.catch_up(state, &snapshot);
+            self.feed.catch_up(state, &snapshot);
             // Revisions only rise, so this is not the store it was: what it says now is what counts.
             if snapshot.revision < state.revision {
                 warn!("the coordination store has gone back, it may have been replaced");
@@ -106,7 +106,7 @@ impl Mirror {
                 Some(Ok(event)) => {
                     _ = self.state.send_if_modified(|state| {
                         Arc::make_mut(state).apply(&event);
-                        !self.news.hear(&event)
+                        !self.feed.pass_on(&event)
                     })
                 }
                 Some(Err(error)) => return Err(error),

@@ -10,13 +10,13 @@ use crate::model::NodeId;
 /// How many slots changed hands from one plan to the next, by why they could.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Moves {
-    /// Nobody had them.
+    /// No node had them.
     pub(crate) free: usize,
-    /// Whoever had them is gone.
+    /// The node that had them is gone.
     pub(crate) orphaned: usize,
-    /// Whoever had them has given them up.
+    /// The node that had them has given them up.
     pub(crate) handed_over: usize,
-    /// Whoever had them has had its time.
+    /// The node that had them has had its time.
     pub(crate) forced: usize,
     /// Who had those that were taken by force.
     pub(crate) forced_from: BTreeSet<NodeId>,
@@ -28,7 +28,7 @@ impl Moves {
     pub(crate) fn between(state: &State, last: &SlotPlan, next: &SlotPlan) -> Self {
         let mut moves = Self::default();
         for ((slot, before), after) in last.numbered().zip(&next.slots) {
-            let epoch = |state: &SlotState| state.worker().map(|(_, tenure)| tenure.epoch);
+            let epoch = |state: &SlotState| state.worker().map(|(_, takeover)| takeover.epoch);
             if epoch(after).is_none() || epoch(after) == epoch(before) {
                 continue;
             }
@@ -60,22 +60,22 @@ mod tests {
 
     use super::super::held::StillHeld;
     use super::*;
-    use crate::model::{Epoch, Tenure, Timestamp};
+    use crate::model::{Epoch, Takeover, Timestamp};
 
     fn id(number: u8) -> NodeId {
         NodeId::from_bytes([number; 16])
     }
 
-    fn tenure(epoch: u64) -> Tenure {
-        Tenure { epoch: Epoch::new(epoch), taken_at: Timestamp::EPOCH }
+    fn takeover(epoch: u64) -> Takeover {
+        Takeover { epoch: Epoch::new(epoch), at: Timestamp::EPOCH }
     }
 
     fn owned(node: u8, epoch: u64) -> SlotState {
-        SlotState::Owned { node: id(node), tenure: tenure(epoch) }
+        SlotState::Owned { node: id(node), takeover: takeover(epoch) }
     }
 
     fn releasing(node: u8, since: u64) -> SlotState {
-        SlotState::Releasing { node: id(node), tenure: tenure(1), to: id(9), since }
+        SlotState::Releasing { node: id(node), takeover: takeover(1), to: id(9), since }
     }
 
     fn plan(slots: Vec<SlotState>) -> SlotPlan {
@@ -104,7 +104,7 @@ mod tests {
             owned(3, 1),
         ]);
         let mut next: Vec<SlotState> = (0..6).map(|_| owned(2, 7)).collect();
-        // Stays, is asked for, is waited for, has nobody to take it, and loses its worker.
+        // Stays, is asked for, is waited for, has no node to take it, and loses its worker.
         next.extend([
             owned(1, 1),
             releasing(1, 6),

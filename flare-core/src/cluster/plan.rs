@@ -5,7 +5,7 @@ mod codec;
 
 use std::time::Duration;
 
-use crate::model::{NodeId, Tenure};
+use crate::model::{NodeId, Takeover};
 
 /// Who works which slot, as the leader last said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct SlotPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlotState {
-    /// Nobody's.
+    /// No node's.
     Free,
     /// This node works it.
     #[non_exhaustive]
@@ -34,7 +34,7 @@ pub enum SlotState {
         /// Which incarnation.
         node: NodeId,
         /// Since when, under which epoch.
-        tenure: Tenure,
+        takeover: Takeover,
     },
     /// This node still works it, and is to finish.
     #[non_exhaustive]
@@ -42,7 +42,7 @@ pub enum SlotState {
         /// Which incarnation still works it.
         node: NodeId,
         /// Since when, under which epoch.
-        tenure: Tenure,
+        takeover: Takeover,
         /// Who is to work it next.
         to: NodeId,
         /// The generation of the plan that asked for it.
@@ -52,11 +52,11 @@ pub enum SlotState {
 
 impl SlotState {
     /// Who works it, if anybody.
-    pub fn worker(&self) -> Option<(NodeId, Tenure)> {
+    pub fn worker(&self) -> Option<(NodeId, Takeover)> {
         match *self {
             Self::Free => None,
-            Self::Owned { node, tenure } | Self::Releasing { node, tenure, .. } => {
-                Some((node, tenure))
+            Self::Owned { node, takeover } | Self::Releasing { node, takeover, .. } => {
+                Some((node, takeover))
             }
         }
     }
@@ -74,7 +74,7 @@ impl SlotPlan {
         Self { generation: 0, term: 0, grace: Duration::ZERO, slots }
     }
 
-    /// The same with so many slots, of which nobody has any.
+    /// The same with so many slots, of which no node has any.
     pub(crate) fn emptied(&self, slots: u32) -> Self {
         Self { generation: self.generation, term: self.term, ..Self::empty(slots) }
     }

@@ -56,7 +56,7 @@ pub struct Roles {
 impl Roles {
     /// A node for everything.
     pub const ALL: Self = Self { leads: true, works: true, ingests: true };
-    /// A node that works and ingests, and leads nobody.
+    /// A node that works and ingests, and never leads.
     pub const NOT_ELIGIBLE: Self = Self { leads: false, works: true, ingests: true };
     /// A node that accepts documents and leaves the slots to others.
     pub const INGEST_ONLY: Self = Self { leads: true, works: false, ingests: true };
@@ -78,6 +78,8 @@ impl Default for Roles {
 pub struct NodeLoad {
     /// Lanes it works.
     pub lanes: u64,
+    /// Consumers it works.
+    pub consumers: u64,
     /// Requests in flight.
     pub in_flight: u64,
     /// How much of what it can do it does, in percent: at 100 something waits. A Flare says here which
@@ -86,15 +88,23 @@ pub struct NodeLoad {
 }
 
 impl NodeLoad {
-    /// These figures.
+    /// These figures, of a node without consumers.
     pub const fn new(lanes: u64, in_flight: u64, busy_percent: u64) -> Self {
-        Self { lanes, in_flight, busy_percent }
+        Self { lanes, consumers: 0, in_flight, busy_percent }
+    }
+
+    /// The same, with so many consumers.
+    #[must_use]
+    pub const fn consumers(mut self, consumers: u64) -> Self {
+        self.consumers = consumers;
+        self
     }
 
     /// The figures to one digit and a half: 1 2 … 10 15 20 … 100 150 …
     pub(crate) fn rounded(self) -> Self {
         Self {
             lanes: rounded(self.lanes),
+            consumers: rounded(self.consumers),
             in_flight: rounded(self.in_flight),
             busy_percent: rounded(self.busy_percent),
         }

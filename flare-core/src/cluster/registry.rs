@@ -1,5 +1,5 @@
 //! Takes a lease from the store; gives a node that others can see, and the time for which it is
-//! certainly seen. Any doubt means lost: whoever lost its registration starts again with a fresh
+//! certainly seen. Any doubt means lost: a node that lost its registration starts again with a fresh
 //! incarnation, and nothing of what it had.
 
 use std::time::Duration;
@@ -190,7 +190,7 @@ impl Registration {
             tokio::select! {
                 biased;
                 changed = facts.changed() => if changed.is_err() {
-                    // Nobody is left who could change anything.
+                    // Every handle that could change anything is gone.
                     std::future::pending::<()>().await;
                 },
                 () = context.sleep_until(waits_for_load) => {}

@@ -2,6 +2,7 @@
 //! before it starts; decides nothing.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -10,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::context::NodeContext;
-use super::follow::{Follower, Order};
+use super::follow::{Follower, PlannedChange};
 use super::held::StillHeld;
 use super::keys;
 use super::meter::{self, SlotMetric};
@@ -32,7 +33,7 @@ pub(crate) struct PlanRunner<'a> {
     registration: &'a Registration,
     changes: &'a mpsc::Sender<SlotChange>,
     follower: Follower,
-    /// What whoever takes the changes may believe to be this node's: told apart from what is, for a
+    /// What the lanes, which take the changes, may believe to be this node's: told apart from what is, for a
     /// change on its way may get lost when the registration does.
     believed: BTreeSet<u32>,
     followed: StoreRevision,
@@ -70,7 +71,7 @@ impl PlanReading {
     /// Has the runner follow what was asked for at `asked`; returns once it has.
     pub(crate) async fn follow(&self, plan: Option<Entry>, asked: Duration) -> Result<()> {
         let gone =
-            || Error::new(ErrorKind::Internal, "follow").with_detail("nobody follows the plan");
+            || Error::new(ErrorKind::Internal, "follow").with_detail("the plan's runner has ended");
         let (followed, answer) = oneshot::channel();
         self.0.send(PlanRead { plan, asked, followed }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
@@ -98,7 +99,7 @@ impl<'a> PlanRunner<'a> {
         }
     }
 
-    /// Follows plans until nobody takes the changes any more, or the plan is gone.
+    /// Follows plans until the lanes take no changes any more, or the plan is gone.
     pub(crate) async fn run(
         &mut self,
         view: &mut View,
@@ -146,16 +147,15 @@ impl<'a> PlanRunner<'a> {
     /// Drops everything; tells whether there was anything to drop.
     pub(crate) async fn lose(mut self) -> bool {
         self.registration.trust.end();
-        let slots: Vec<u32> = std::mem::take(&mut self.believed).into_iter().collect();
+        let slots: Slots = std::mem::take(&mut self.believed).into_iter().collect();
         if slots.is_empty() {
             return false;
         }
         warn!(slots = slots.len(), "all slots are lost with the registration");
         meter::slots_changed(SlotMetric::Lost, slots.len());
-        // Whoever does not listen any more works nothing.
-        if self.changes.send(SlotChange::Lost { slots: slots.into_iter().collect() }).await.is_err()
-        {
-            debug!("nobody to tell that all slots are lost");
+        // Lanes that do not listen any more work nothing.
+        if self.changes.send(SlotChange::Lost { slots }).await.is_err() {
+            debug!("the lanes have ended: they need not be told that all slots are lost");
         }
         true
     }
@@ -181,7 +181,7 @@ impl<'a> PlanRunner<'a> {
                 Ok(())
             }
         };
-        // Whoever asked may have given up waiting.
+        // The caller may have given up waiting.
         let _ = read.followed.send(answer);
         Ok(())
     }
@@ -217,33 +217,33 @@ impl<'a> PlanRunner<'a> {
             return Ok(());
         }
         if self.follower.has_followed(plan.generation) {
-            // Plans count on. One that does not was made by somebody who knew of none before.
+            // Plans count on. One that does not was made by a leader that knew of none before.
             return Err(
                 Error::new(ErrorKind::Lost, "follow").with_detail("plans were started over")
             );
         }
         (self.followed, self.followed_at) = (stored.revision, self.context.monotonic());
-        for order in self.follower.apply(plan, self.fresh) {
-            self.carry_out(Some(order)).await?;
+        for change in self.follower.apply(plan, self.fresh) {
+            self.carry_out(Some(change)).await?;
         }
         Ok(())
     }
 
-    async fn carry_out(&mut self, order: Option<Order>) -> Result<()> {
-        let Some(order) = order else { return Ok(()) };
+    async fn carry_out(&mut self, change: Option<PlannedChange>) -> Result<()> {
+        let Some(change) = change else { return Ok(()) };
         let trust = &self.registration.trust;
-        // What is trusted changes before anybody is told: that takes time, and may have to wait.
-        let mut dropped = Vec::new();
-        let change = match order {
-            Order::Drop(slots) => {
-                slots.iter().for_each(|slot| trust.close(*slot));
+        // What is trusted changes before the lanes are told: that takes time, and may have to wait.
+        let mut dropped = Slots::default();
+        let change = match change {
+            SlotChange::Lost { slots } => {
+                slots.iter().for_each(|slot| trust.close(slot));
                 dropped.clone_from(&slots);
                 warn!(slots = slots.len(), "slots are not this node's any more: dropped");
                 meter::slots_changed(SlotMetric::Lost, slots.len());
-                SlotChange::Lost { slots: slots.into_iter().collect() }
+                SlotChange::Lost { slots }
             }
-            Order::Release { slots, until } => {
-                slots.iter().for_each(|slot| trust.limit(*slot, until));
+            SlotChange::Releasing { slots, until, done: () } => {
+                slots.iter().for_each(|slot| trust.limit(slot, until));
                 let (done, drained) = oneshot::channel();
                 let released = self.follower.epochs(&slots);
                 self.releases.push(Box::pin(async move {
@@ -252,20 +252,19 @@ impl<'a> PlanRunner<'a> {
                     released
                 }));
                 info!(slots = slots.len(), "is to give slots up");
-                SlotChange::Releasing { slots: slots.into_iter().collect(), until, done }
+                SlotChange::Releasing { slots, until, done: Arc::new(done) }
             }
-            Order::Grant { slots, tenure } => {
-                slots.iter().for_each(|slot| trust.open(*slot));
-                self.believed.extend(&slots);
-                info!(slots = slots.len(), epoch = tenure.epoch.get(), "was granted slots");
+            SlotChange::Granted { slots, term: takeover } => {
+                slots.iter().for_each(|slot| trust.open(slot));
+                self.believed.extend(slots.iter());
+                info!(slots = slots.len(), epoch = takeover.epoch.get(), "was granted slots");
                 meter::slots_changed(SlotMetric::Granted, slots.len());
-                let slots: Slots = slots.into_iter().collect();
-                SlotChange::Granted { slots, term: Term::new(tenure, trust.clone()) }
+                SlotChange::Granted { slots, term: Term::new(takeover, trust.clone()) }
             }
         };
-        let gone = |_| Error::new(ErrorKind::Lost, "follow").with_detail("nobody works any more");
+        let gone = |_| Error::new(ErrorKind::Lost, "follow").with_detail("the lanes have ended");
         self.changes.send(change).await.map_err(gone)?;
-        dropped.iter().for_each(|slot| _ = self.believed.remove(slot));
+        dropped.iter().for_each(|slot| _ = self.believed.remove(&slot));
         Ok(())
     }
 

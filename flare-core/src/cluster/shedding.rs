@@ -31,7 +31,7 @@ const SUSTAINED: Duration = Duration::from_secs(60);
 const REGAIN: Duration = Duration::from_secs(600);
 /// And at most.
 const LONGEST_REGAIN: Duration = Duration::from_secs(16 * 600);
-/// Looks further apart than this do not make one stretch: nobody knows what was in between.
+/// Looks further apart than this do not make one stretch: what was in between is unknown.
 const GAP: Duration = Duration::from_secs(30);
 
 /// How much of its weight a node keeps.

@@ -28,7 +28,7 @@ pub(crate) struct State {
 /// Who leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leader {
-    /// Nobody we could name, if the value cannot be read.
+    /// No node that could be named, if the value cannot be read.
     pub(crate) node: Option<NodeId>,
     /// The revision that made it the leader: later leaders have later ones.
     pub(crate) term: StoreRevision,
@@ -38,7 +38,7 @@ pub(crate) struct Leader {
 /// The plan as it is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredPlan {
-    /// None, if it cannot be read: then nobody may write another one, nor work by it.
+    /// None, if it cannot be read: then no node may write another one, nor work by it.
     pub(crate) plan: Option<Arc<SlotPlan>>,
     pub(crate) revision: StoreRevision,
 }
@@ -126,7 +126,7 @@ impl State {
         self.nodes.iter().filter_map(|(id, record)| Some((*id, record.as_deref()?)))
     }
 
-    /// Whether all nodes are set to so many slots: then a plan of another number is nobody's.
+    /// Whether all nodes are set to so many slots: then a plan of another number belongs to none of them.
     pub(crate) fn all_want(&self, slots: u32) -> bool {
         let wants = |record: &Option<Arc<NodeRecord>>| {
             record.as_ref().is_some_and(|record| record.slots == Some(slots))
@@ -134,7 +134,7 @@ impl State {
         self.nodes.values().all(wants)
     }
 
-    /// Whether somebody other than `me` could lead for longer than `me`, who leaves.
+    /// Whether a node other than `me` could lead for longer than `me`, who leaves.
     pub(crate) fn has_other_leader(&self, me: NodeId) -> bool {
         self.records().any(|(id, record)| id != me && record.roles.leads && !record.draining)
     }

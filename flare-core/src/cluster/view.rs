@@ -20,7 +20,7 @@ pub enum Health {
     /// Every slot is worked, and something is under way: slots move, a node leaves, or there is no
     /// leader who would notice a loss.
     Yellow,
-    /// There are slots that nobody works.
+    /// There are slots that no node works.
     Red,
 }
 
@@ -47,11 +47,11 @@ pub struct ClusterView {
     pub nodes: Vec<NodeView>,
     /// The plan, if there was ever one that can be read.
     pub plan: Option<Arc<SlotPlan>>,
-    /// How many slots nobody works.
+    /// How many slots no node works.
     pub unassigned: usize,
     /// How many slots are on their way from one node to another.
     pub moving: usize,
-    /// Slots that belong to a node, by its name, whoever else there is.
+    /// Slots that belong to a node, by its name, whichever others there are.
     pub pins: Arc<BTreeMap<u32, String>>,
 }
 
@@ -79,7 +79,7 @@ impl ClusterView {
         let mut worked: BTreeMap<NodeId, usize> = BTreeMap::new();
         let mut unassigned = 0;
         for slot in slots {
-            // Whoever is gone works nothing, even if no leader has said so yet.
+            // A node that is gone works nothing, even if no leader has said so yet.
             match slot.worker().filter(|(node, _)| state.nodes.contains_key(node)) {
                 Some((node, _)) => *worked.entry(node).or_default() += 1,
                 None => unassigned += 1,
@@ -141,7 +141,7 @@ mod tests {
     use super::super::record::Roles;
     use super::super::state::{Leader, StoredPlan};
     use super::*;
-    use crate::model::{Epoch, Tenure, Timestamp};
+    use crate::model::{Epoch, Takeover, Timestamp};
     use crate::port::StoreRevision;
 
     fn id(number: u8) -> NodeId {
@@ -162,8 +162,8 @@ mod tests {
     }
 
     fn owned(node: u8) -> SlotState {
-        let tenure = Tenure { epoch: Epoch::new(1), taken_at: Timestamp::EPOCH };
-        SlotState::Owned { node: id(node), tenure }
+        let takeover = Takeover { epoch: Epoch::new(1), at: Timestamp::EPOCH };
+        SlotState::Owned { node: id(node), takeover }
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
         assert_eq!((view.health, view.unassigned, view.moving), (Health::Green, 0, 0));
         assert_eq!(view.nodes.iter().map(|node| node.slots).collect::<Vec<_>>(), [1, 2]);
 
-        let SlotState::Owned { node, tenure } = owned(1) else { unreachable!() };
-        let moving = SlotState::Releasing { node, tenure, to: id(2), since: 1 };
+        let SlotState::Owned { node, takeover } = owned(1) else { unreachable!() };
+        let moving = SlotState::Releasing { node, takeover, to: id(2), since: 1 };
         let view = ClusterView::of(&state(vec![moving, owned(2)]));
         assert_eq!((view.health, view.moving), (Health::Yellow, 1));
         let view = ClusterView::of(&State { leader: None, ..green.clone() });

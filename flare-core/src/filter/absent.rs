@@ -28,6 +28,6 @@ pub fn try_filter<'a>(
     Err(not_built_in())
 }
 
-fn not_built_in() -> Invalid {
+pub(super) fn not_built_in() -> Invalid {
     Invalid::new("filter", "needs a build with the feature `filter`")
 }

@@ -1,6 +1,6 @@
 //! Takes an expression; gives it parsed, guarded and ready to be asked about documents.
 
-use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
+use cel::common::ast::IdedExpr;
 use cel::common::value::Val;
 use cel::{Context, ParseErrors, Value};
 
@@ -8,8 +8,8 @@ use super::depth::check_depth;
 use super::guard::{GuardFindings, guard};
 use super::language::FilterLanguage;
 use super::pattern::FilterPattern;
-use super::position::{refuse, refuse_at};
-use super::reference::{FilterReference, FilterVariable, number};
+use super::reference::FilterReference;
+use super::required::RequiredValue;
 use crate::model::{Filter, Invalid};
 
 /// What a pattern is taken to hold in memory.
@@ -26,18 +26,10 @@ pub(crate) struct CompiledFilter {
     pub(super) constants: Vec<Box<dyn Val>>,
     /// Wildcards that it names, each with the refusal of an endpoint that has none of that name.
     params: Vec<(String, Invalid)>,
-    /// A field of the document, and the text without which it certainly does not match.
-    pub(super) required: Option<RequiredText>,
+    /// What the document must be for it to match, if that can be seen.
+    pub(super) required: Option<RequiredValue>,
     /// About how many bytes it holds.
     pub(super) bytes: usize,
-}
-
-/// A text that a field of the document must be. So most of the filters that want other documents need not
-/// be evaluated: what `a == 'b' && …` says where `a` is another text is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequiredText {
-    pub(super) path: Vec<String>,
-    pub(super) text: String,
 }
 
 impl CompiledFilter {
@@ -64,13 +56,25 @@ impl CompiledFilter {
         };
         Ok(Self {
             language: language.clone(),
-            required: required(&root.expr, &references),
+            required: RequiredValue::of(&root.expr, &references),
             root,
             references,
             constants: constants.collect::<Result<_, _>>()?,
             params: params.into_iter().map(unknown).collect(),
             bytes: source.len() * TREE_BYTES + patterns.len() * PATTERN_BYTES,
             patterns,
+        })
+    }
+
+    /// Whether it certainly refuses a document; `value_at` gives what the document's field at a path is.
+    /// What is not there the expression itself has to judge: it may fail.
+    pub(super) fn excludes<'f, 'v>(
+        &'f self,
+        value_at: impl FnOnce(&'f [String]) -> Option<&'v dyn Val>,
+    ) -> bool {
+        self.required.as_ref().is_some_and(|required| {
+            let value = value_at(&required.path);
+            value.is_some_and(|value| required.excludes(value, &self.constants))
         })
     }
 
@@ -87,28 +91,6 @@ impl std::fmt::Debug for CompiledFilter {
     }
 }
 
-/// The first text that a condition requires, if it does.
-fn required(expr: &Expr, references: &[FilterReference]) -> Option<RequiredText> {
-    let Expr::Call(call) = expr else { return None };
-    let [one, other] = call.args.as_slice() else { return None };
-    match call.func_name.as_str() {
-        operators::LOGICAL_AND => {
-            required(&one.expr, references).or_else(|| required(&other.expr, references))
-        }
-        operators::EQUALS => match (&one.expr, &other.expr) {
-            (Expr::Ident(name), Expr::Literal(LiteralValue::String(text)))
-            | (Expr::Literal(LiteralValue::String(text)), Expr::Ident(name)) => {
-                let reference = references.get(number(name)?)?;
-                let of_document = reference.variable == FilterVariable::Document;
-                let path = reference.path.clone();
-                of_document.then(|| RequiredText { path, text: text.inner().to_owned() })
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// The first mistake of a text that cannot be parsed.
 fn misspelt(errors: &ParseErrors) -> Invalid {
     let Some(first) = errors.errors.first() else {
@@ -120,4 +102,17 @@ fn misspelt(errors: &ParseErrors) -> Invalid {
     // What could stand there instead is nearly everything.
     let text = text.split(" expecting ").next().unwrap_or(text);
     refuse_at(counted(line), counted(column), text.trim())
+}
+
+/// Refuses an expression at an offset, in bytes.
+pub(super) fn refuse(source: &str, offset: usize, reason: &str) -> Invalid {
+    let before = source.get(..offset).unwrap_or(source);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    refuse_at(line, column, reason)
+}
+
+/// Refuses an expression at a line and column, both counted from 1.
+pub(super) fn refuse_at(line: usize, column: usize, reason: &str) -> Invalid {
+    Invalid::new("", format!("line {line}, column {column}: {reason}"))
 }

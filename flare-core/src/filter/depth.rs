@@ -2,7 +2,7 @@
 //! stack for every field, index, call, sign and bracket in a row. Reads strings as the parser does, and
 //! refuses those that do not end, so that both see the same text outside of them.
 
-use super::position::refuse;
+use super::compiled::refuse;
 use crate::model::Invalid;
 
 /// How deep.

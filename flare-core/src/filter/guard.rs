@@ -19,9 +19,9 @@ use cel::common::ast::{
     SelectExpr, SourceInfo, operators,
 };
 
+use super::compiled::refuse;
 use super::functions::{CallStyle, TYPES, refusal};
 use super::pattern::FilterPattern;
-use super::position::refuse;
 use super::reference::{
     Charge, FilterReference, FilterVariable, constant_variable, pattern_variable, variable,
 };

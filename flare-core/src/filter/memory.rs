@@ -8,6 +8,8 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use cel::common::value::Val;
+
 use super::compiled::CompiledFilter;
 use super::language::FilterLanguage;
 use super::subject::FilterSubject;
@@ -44,10 +46,31 @@ pub fn try_filter<'a>(
     document: &[u8],
     params: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<FilterTrial, Invalid> {
-    let language = FilterLanguage::new();
-    let compiled = compile(&language, filter)?;
-    let subject = FilterSubject::new(&language.env(), document, None, params)?;
-    Ok(FilterTrial::of(compiled.says(&subject)))
+    PreparedFilter::new(filter)?.try_on(document, params)
+}
+
+/// A filter that is compiled, to be asked again and again as stages do.
+#[derive(Debug)]
+pub struct PreparedFilter {
+    compiled: CompiledFilter,
+}
+
+impl PreparedFilter {
+    /// Compiles a filter; refused as `filter`.
+    pub fn new(filter: &Filter) -> Result<Self, Invalid> {
+        Ok(Self { compiled: compile(&FilterLanguage::new(), filter)? })
+    }
+
+    /// Asks it about a document, which is read for it. Refused as `document`.
+    pub fn try_on<'a>(
+        &self,
+        document: &[u8],
+        params: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<FilterTrial, Invalid> {
+        let env = self.compiled.language.env();
+        let subject = FilterSubject::new(&env, document, None, params)?;
+        Ok(FilterTrial::of(self.compiled.says(&subject)))
+    }
 }
 
 fn compile(language: &FilterLanguage, filter: &Filter) -> Result<CompiledFilter, Invalid> {
@@ -114,7 +137,7 @@ impl Filters {
             });
             read.as_ref().map_err(Invalid::to_string)
         };
-        let mut texts: HashMap<&[String], Option<&str>> = HashMap::new();
+        let mut values: HashMap<&[String], Option<&dyn Val>> = HashMap::new();
         for filter in &filters {
             let Some(compiled) = &filter.compiled else {
                 judgement.verdicts.push(None);
@@ -124,11 +147,9 @@ impl Filters {
                 judgement.verdicts.push(Some(*known));
                 continue;
             }
-            if let (Some(required), Ok(subject)) = (&compiled.required, subject()) {
-                let path = required.path.as_slice();
-                let text = texts.entry(path).or_insert_with(|| subject.text_at(path));
-                // What is no text at all the expression itself has to judge: it may fail.
-                if text.is_some_and(|text| text != required.text) {
+            if let Ok(subject) = subject() {
+                let value_at = |path| *values.entry(path).or_insert_with(|| subject.value_at(path));
+                if compiled.excludes(value_at) {
                     judgement.verdicts.push(Some(FilterVerdict::Refuses));
                     continue;
                 }
@@ -286,6 +307,24 @@ mod tests {
         again.content = Some(Content::from_stored(r#"{"rev":2,"a":0}"#.into()));
         let verdicts = vec![Some(Wants), Some(Wants), Some(Refuses)];
         assert_eq!(judged(&again), (verdicts, 2, 0), "put again after its tombstone was forgotten");
+    }
+
+    #[test]
+    fn what_requires_another_number_or_one_of_others_is_refused_unasked() {
+        let (filters, resource) = (Filters::default(), resource());
+        let texts = (0..100).map(|number| match number % 3 {
+            0 => format!("document.n == {number}"),
+            1 => format!("document.n in [{number}, {}, 'x']", number + 1_000),
+            _ => format!("document.yes && {number}.0 == document.n"),
+        });
+        let all: Vec<Filter> = texts.map(|text| Filter::new(text).unwrap()).collect();
+        let all: Vec<&Filter> = all.iter().collect();
+        for number in [6, 7, 8] {
+            let json = format!(r#"{{"rev":{number},"n":{number},"yes":true}}"#).leak();
+            let judged = filters.judge(&all, &resource, &document(number, json));
+            let wanted: Vec<_> = (0..100).map(|it| Some(FilterVerdict::of(it == number))).collect();
+            assert_eq!((judged.verdicts, judged.evaluated, judged.failed), (wanted, 1, 0));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What an expression refers to outside of itself, and what a reference to it costs. Each stands in the
 //! compiled expression as a variable with a number: `@0`.
 
-/// What a number in place of a reference begins with; nobody can write that.
+/// What a number in place of a reference begins with; no filter can be written with it.
 const MARK: char = '@';
 
 /// One of the three variables.

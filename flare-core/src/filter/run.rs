@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cel::common::types::{CelBool, CelString};
+use cel::common::types::CelBool;
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use cel::{Context, ExecutionError, Value};
@@ -16,7 +16,7 @@ use super::compiled::CompiledFilter;
 use super::reference::{
     Charge, FilterReference, FilterVariable, constant_number, number, pattern_number,
 };
-use super::subject::{FilterSubject, weight};
+use super::subject::{FilterSubject, field, weight};
 
 /// What any evaluation may cost: some 10 ms.
 const ALLOWANCE: u64 = 100_000;
@@ -90,17 +90,12 @@ struct Referent<'a> {
 
 impl<'a> FilterRun<'a> {
     fn find(&self, reference: &FilterReference) -> Option<Referent<'a>> {
-        let mut value: &'a dyn Val = match reference.variable {
+        let whole: &'a dyn Val = match reference.variable {
             FilterVariable::Document => &*self.subject.document,
             FilterVariable::Params => &*self.subject.params,
             FilterVariable::Revision => self.subject.revision.as_deref()?,
         };
-        for field in &reference.path {
-            value = match value.as_indexer()?.get(&CelString::from(field.as_str())) {
-                Ok(CowVal::Borrowed(value)) => value,
-                _ => return None,
-            };
-        }
+        let value = field(whole, &reference.path)?;
         let cost = match reference.charge {
             Charge::One => 1,
             Charge::Weight(times) => weight(value).saturating_mul(times),

@@ -51,17 +51,21 @@ impl FilterSubject {
 }
 
 impl FilterSubject {
-    /// The text of a field of the document, if it is one.
-    pub(super) fn text_at(&self, path: &[String]) -> Option<&str> {
-        let mut value: &dyn Val = &*self.document;
-        for field in path {
-            value = match value.as_indexer()?.get(&CelString::from(field.as_str())) {
-                Ok(CowVal::Borrowed(value)) => value,
-                _ => return None,
-            };
-        }
-        value.downcast_ref::<CelString<'_>>().map(CelString::inner)
+    /// A field of the document, if it is there.
+    pub(super) fn value_at(&self, path: &[String]) -> Option<&dyn Val> {
+        field(&*self.document, path)
     }
+}
+
+/// A field somewhere in a value, if it is there.
+pub(super) fn field<'a>(mut value: &'a dyn Val, path: &[String]) -> Option<&'a dyn Val> {
+    for name in path {
+        value = match value.as_indexer()?.get(&CelString::from(name.as_str())) {
+            Ok(CowVal::Borrowed(value)) => value,
+            _ => return None,
+        };
+    }
+    Some(value)
 }
 
 fn key(name: impl Into<String>) -> CelMapKey<'static> {

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
 use super::compiled::CompiledFilter;
 use super::language::FilterLanguage;
 use super::subject::FilterSubject;
@@ -298,30 +301,115 @@ fn a_revision_with_a_format_is_a_timestamp() {
 
 /// What a filter requires of a field is found, and says what the expression says.
 #[test]
-fn a_text_that_is_required_is_known() {
+fn what_is_required_is_known() {
     let language = FilterLanguage::new();
     let subject = subject(&language, DOCUMENT, ShownRevision::Number(7));
     let cases = [
-        ("document.id == 'a-1'", Some(true)),
-        ("'b' == document.id", Some(false)),
-        ("document.count > 1 && document.id == 'b' && document.missing == 1", Some(false)),
-        ("document.count > 1 && (document.yes && document.id == 'a-1')", Some(true)),
+        ("document.id == 'a-1'", Some(false)),
+        ("'b' == document.id", Some(true)),
+        ("document.count > 1 && document.id == 'b' && document.missing == 1", Some(true)),
+        ("document.count > 1 && (document.yes && document.id == 'a-1')", Some(false)),
+        ("document.count == '3'", Some(true)),
+        ("document.count == 3.0", Some(false)),
+        ("4 == document.count && document.missing", Some(true)),
+        ("document.large == 18446744073709551615u", Some(false)),
+        ("document.yes == false", Some(true)),
+        ("document.nothing == null", Some(false)),
+        ("document.count in [1, 2.5, 'three']", Some(true)),
+        ("document.count in [1, 3u]", Some(false)),
+        ("document.missing == 1", Some(false)),
+        ("document.tags in [['red']]", Some(true)),
         ("document.id == 'b' || true", None),
         ("!(document.id == 'b')", None),
-        ("document.count == '3'", Some(false)),
+        ("document.id != 'b'", None),
+        ("'red' in document.tags", None),
         ("params.id == '1'", None),
+        ("revision == 6", None),
     ];
     for (text, expected) in cases {
         let compiled = CompiledFilter::new(&language, &Filter::new(text).unwrap()).unwrap();
-        let found = compiled
-            .required
-            .as_ref()
-            .map(|it| subject.text_at(&it.path) == Some(it.text.as_str()));
-        assert_eq!(found, expected, "{text}");
-        if found == Some(false) {
-            assert_eq!(compiled.says(&subject), Ok(false), "{text}");
-        }
+        let excludes = compiled.excludes(|path| subject.value_at(path));
+        assert_eq!(compiled.required.as_ref().map(|_| excludes), expected, "{text}");
     }
+}
+
+/// An expression over the table's document, most of them conjunctions.
+fn conjunction() -> impl Strategy<Value = String> {
+    let literal = prop_oneof![
+        Just("'a-1'"),
+        Just("''"),
+        Just("'red'"),
+        Just("3"),
+        Just("2"),
+        Just("0"),
+        Just("3u"),
+        Just("2.0"),
+        Just("2.5"),
+        Just("1e300"),
+        Just("true"),
+        Just("false"),
+        Just("null"),
+        Just("9007199254740993"),
+        Just("9007199254740992.0"),
+        Just("18446744073709551615u"),
+        Just("b'a-1'"),
+    ];
+    let field = prop_oneof![
+        Just("id"),
+        Just("empty"),
+        Just("count"),
+        Just("ratio"),
+        Just("whole"),
+        Just("zero"),
+        Just("exact"),
+        Just("large"),
+        Just("huge"),
+        Just("least"),
+        Just("yes"),
+        Just("no"),
+        Just("nothing"),
+        Just("tags"),
+        Just("blank"),
+        Just("nested.deep.er"),
+        Just("missing"),
+        Just("id.deeper"),
+    ];
+    let list = proptest::collection::vec(literal.clone(), 1..4);
+    let comparison = (field, literal, list, 0..8_u8).prop_map(|(field, literal, list, form)| {
+        let list = list.join(", ");
+        match form {
+            0..3 => format!("document.{field} == {literal}"),
+            3 => format!("{literal} == document.{field}"),
+            4..6 => format!("document.{field} in [{list}]"),
+            6 => format!("document.{field} != {literal}"),
+            _ => format!("document.{field}"),
+        }
+    });
+    comparison.prop_recursive(3, 8, 2, |inner| {
+        (inner.clone(), inner, 0..6_u8).prop_map(|(one, other, form)| match form {
+            0..4 => format!("({one} && {other})"),
+            4 => format!("({one} || {other})"),
+            _ => format!("!({one} && {other})"),
+        })
+    })
+}
+
+/// What is refused without being evaluated would be refused by the evaluation.
+#[test]
+fn what_is_excluded_does_not_match() {
+    let language = FilterLanguage::new();
+    let subject = subject(&language, DOCUMENT, ShownRevision::Number(7));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(10_000));
+    let tried = runner.run(&conjunction(), |text| {
+        // Some are no conditions, which the guard sees.
+        let compiled = CompiledFilter::new(&language, &Filter::new(&*text).unwrap());
+        let compiled = compiled.ok();
+        if let Some(it) = compiled.filter(|it| it.excludes(|path| subject.value_at(path))) {
+            prop_assert_eq!(it.says(&subject), Ok(false));
+        }
+        Ok(())
+    });
+    tried.unwrap();
 }
 
 /// However large the document, an expression that would look through all of it for each of its parts does

@@ -1,4 +1,4 @@
-//! What a filter said: of one document that somebody tried, and of one that clients may be told of. Values.
+//! What a filter said: of one document that an operator tried, and of one that clients may be told of. Values.
 
 use crate::model::FilterVerdict;
 

@@ -38,7 +38,7 @@ pub(super) fn build(
         .no_proxy()
         .pool_idle_timeout(timeout("idle_timeout", config.idle_timeout)?)
         .pool_max_idle_per_host(config.idle_per_host)
-        .dns_resolver(Arc::new(GuardedResolver::new(resolver, guard)))
+        .dns_resolver(Arc::new(GuardedResolver::new(resolver, guard, Arc::clone(&clock))))
         .connector_layer(DeadlineLayer::new(clock, connect_timeout))
         .tls_backend_preconfigured(tls::settings(config)?);
     let builder = match proxy {

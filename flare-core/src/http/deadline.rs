@@ -13,20 +13,11 @@ use futures::future::{BoxFuture, poll_fn};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::attempt_scope;
 use crate::model::duration::format_duration;
 use crate::port::Clock;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
-
-tokio::task_local! {
-    /// When the attempt that is being polled has to be over, by the monotonic clock.
-    static ATTEMPT_ENDS: Duration;
-}
-
-/// Runs an attempt, so that connections it asks for know when it ends.
-pub(super) async fn ending_at<F: Future>(deadline: Duration, attempt: F) -> F::Output {
-    ATTEMPT_ENDS.scope(deadline, attempt).await
-}
 
 /// Gives every connection being made a deadline: the connect timeout, or the end of the attempt
 /// that asked for it, whichever is earlier.
@@ -75,7 +66,7 @@ where
         let DeadlineLayer { clock, timeout } = self.layer.clone();
         let now = clock.monotonic();
         let by_timeout = now.saturating_add(timeout);
-        let deadline = ATTEMPT_ENDS.try_with(|end| by_timeout.min(*end)).unwrap_or(by_timeout);
+        let deadline = attempt_scope::ends().map_or(by_timeout, |ends| by_timeout.min(ends));
         let late = NotConnected { timeout: (deadline == by_timeout).then_some(timeout) };
         let connecting = self.connector.call(request);
         Box::pin(async move {
@@ -83,6 +74,10 @@ where
             let mut alarm = clock.sleep(deadline.saturating_sub(now));
             poll_fn(|context| {
                 if let Poll::Ready(connected) = connecting.as_mut().poll(context) {
+                    if connected.is_ok() {
+                        let connected_at = clock.monotonic();
+                        attempt_scope::connected(connected_at.saturating_sub(now), connected_at);
+                    }
                     return Poll::Ready(connected);
                 }
                 // The clock is asked too: when the attempt's own alarm wakes this task first, the

@@ -10,7 +10,7 @@ use reqwest::Client;
 use super::answer::Limits;
 use super::names::{Names, is_localhost};
 use super::request::{PreparedRequest, TargetHost, prepare};
-use super::{Guard, HttpConfig, Resolver, answer, client, deadline, failure};
+use super::{Guard, HttpConfig, Resolver, answer, attempt_scope, client, failure};
 use crate::error::Error;
 use crate::model::duration::format_duration;
 use crate::port::{Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind};
@@ -27,7 +27,7 @@ pub struct HttpDelivery {
 
 impl HttpDelivery {
     /// Checks the settings and reads the system's root certificates and how it looks names up;
-    /// connects to nobody.
+    /// connects to no client.
     ///
     /// The error names the setting that is wrong.
     pub fn new(config: HttpConfig, clock: Arc<dyn Clock>) -> Result<Self, Error> {
@@ -53,7 +53,7 @@ impl HttpDelivery {
         let whole = request.needs_whole;
         let most = if whole { usize::MAX } else { self.config.excerpt_limit };
         let excerpt_limit = request.excerpt_limit.min(most);
-        // By the clock nobody can set: a time of day may come early, or never.
+        // By the clock that cannot be set: a time of day may come early, or never.
         let deadline = self.clock.monotonic().saturating_add(timeout);
         let prepared = match prepare(request) {
             Ok(prepared) => prepared,
@@ -64,20 +64,26 @@ impl HttpDelivery {
             return DeliveryOutcome::failed(FailureKind::Refused, reason, false);
         }
         let PreparedRequest { request, target, .. } = prepared;
-        let exchange = Box::pin(deadline::ending_at(deadline, self.client.execute(request)));
+        let begun = self.clock.monotonic();
+        let exchange = Box::pin(attempt_scope::within(deadline, self.client.execute(request)));
         // The exchange is polled first: when time runs out while connecting, it says so itself,
         // and only then is it certain that nothing was sent.
         match select(exchange, self.clock.sleep(timeout)).await {
-            Either::Left((Ok(response), _)) => {
+            Either::Left(((Ok(response), told), _)) => {
+                let asked_at = told.connected_at.unwrap_or(begun);
+                let mut phases = told.phases;
+                phases.first_byte = Some(self.clock.monotonic().saturating_sub(asked_at));
                 let limits = Limits {
                     excerpt: excerpt_limit,
                     drain: self.config.drain_limit,
                     whole,
                     time: deadline.saturating_sub(self.clock.monotonic()),
                 };
-                answer::read(response, limits, &*self.clock).await
+                answer::read(response, limits, &*self.clock).await.in_phases(phases)
             }
-            Either::Left((Err(error), _)) => failure::outcome(error, &target),
+            Either::Left(((Err(error), told), _)) => {
+                failure::outcome(error, &target).in_phases(told.phases)
+            }
             Either::Right(((), _)) => {
                 let message = format!("{target}: no answer within {}", format_duration(timeout));
                 DeliveryOutcome::failed(FailureKind::Timeout, message, true)

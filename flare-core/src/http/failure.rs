@@ -150,7 +150,7 @@ mod tests {
 
     fn not_found() -> NotFound {
         let source = Some(io::Error::other("Name or service not known"));
-        NotFound { host: "nobody.example".to_owned(), source }
+        NotFound { host: "unknown.example".to_owned(), source }
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let error = around(io::Error::other("Connection refused"));
         assert_eq!(describe(&error), "tcp connect error: Connection refused");
         let message = describe(&around(not_found()));
-        let expected = "nobody.example does not resolve: Name or service not known";
+        let expected = "unknown.example does not resolve: Name or service not known";
         assert!(message.ends_with(expected), "{message}");
         assert!(describe(&around(forbidden())).starts_with("localhost resolves to 127.0.0.1"));
     }

@@ -15,7 +15,7 @@
 //!
 //! # The address guard
 //!
-//! Whoever may subscribe chooses where Flare connects. Unless told otherwise Flare therefore
+//! A client that may subscribe chooses where Flare connects. Unless told otherwise Flare therefore
 //! connects to publicly routable addresses only: loopback, private, link-local, shared, reserved,
 //! documentation and multicast networks, and the metadata services of clouds, are refused.
 //!
@@ -61,6 +61,7 @@
 //! chunks, no compression, no cookies, no referer, no redirects, no proxy from the environment.
 
 mod answer;
+mod attempt_scope;
 mod client;
 mod config;
 mod deadline;

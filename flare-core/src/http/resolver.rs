@@ -10,7 +10,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::{Guard, Refusal};
+use super::{Guard, Refusal, attempt_scope};
+use crate::port::Clock;
 
 /// Looks names up, where a host brings a way of its own.
 #[async_trait]
@@ -38,24 +39,30 @@ impl Resolver for SystemResolver {
 pub(super) struct GuardedResolver {
     resolver: Arc<dyn Resolver>,
     guard: Option<Arc<Guard>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl GuardedResolver {
-    pub(super) fn new(resolver: Arc<dyn Resolver>, guard: Option<Guard>) -> Self {
-        Self { resolver, guard: guard.map(Arc::new) }
+    pub(super) fn new(
+        resolver: Arc<dyn Resolver>,
+        guard: Option<Guard>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { resolver, guard: guard.map(Arc::new), clock }
     }
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = Arc::clone(&self.resolver);
-        let guard = self.guard.clone();
+        let (guard, clock) = (self.guard.clone(), Arc::clone(&self.clock));
         Box::pin(async move {
             let host = name.as_str();
-            let found = resolver
-                .resolve(host)
-                .await
-                .map_err(|error| NotFound { host: host.to_owned(), source: Some(error) })?;
+            let asked = clock.monotonic();
+            let found = resolver.resolve(host).await;
+            attempt_scope::looked_up(clock.monotonic().saturating_sub(asked));
+            let found =
+                found.map_err(|error| NotFound { host: host.to_owned(), source: Some(error) })?;
             let passed = pass(guard.as_deref(), host, found)?;
             // The port is filled in from the URL.
             let passed = passed.into_iter().map(|address| SocketAddr::new(address, 0));
@@ -150,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_name_without_addresses_is_not_found() {
-        let error = pass(Some(&Guard::default()), "nobody", Vec::new()).unwrap_err();
+        let error = pass(Some(&Guard::default()), "missing", Vec::new()).unwrap_err();
         assert!(error.is::<NotFound>());
-        assert_eq!(error.to_string(), "nobody has no address");
+        assert_eq!(error.to_string(), "missing has no address");
     }
 }

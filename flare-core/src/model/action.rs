@@ -1,4 +1,4 @@
-//! Takes nothing; gives the three things a client can be told. Decides nothing.
+//! The three things a client can be told.
 
 use std::fmt;
 

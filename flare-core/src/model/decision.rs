@@ -38,7 +38,7 @@ pub enum Present {
     /// It was never told, or told of the deletion.
     #[default]
     No,
-    /// A create left us and nobody knows whether it arrived.
+    /// A create left us and it is unknown whether it arrived.
     Maybe,
     /// It acknowledged a create or an update.
     Yes,
@@ -91,24 +91,24 @@ pub const fn decide(target: Target, present: Present) -> Decision {
 
 /// When this worker took the slot over, and under which epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tenure {
+pub struct Takeover {
     /// The epoch drawn at take-over.
     pub epoch: Epoch,
     /// The store's time at take-over.
-    pub taken_at: Timestamp,
+    pub at: Timestamp,
 }
 
-impl Tenure {
+impl Takeover {
     /// What the client holds as far as *this* worker can know.
     ///
     /// A row that an earlier epoch wrote last, and that was already waiting when this worker took
     /// over, may have been sent by the worker before, which died before it could say so: its `No`
     /// is worth only a `Maybe`. The result is what has to be stored again if the next attempt
     /// fails, because storing it makes the row this epoch's own. A later epoch is this worker's too:
-    /// it draws one when lanes begin anew, and nobody else writes before the tenure ends.
+    /// it draws one when lanes begin anew, and no other worker writes before the next take-over.
     pub fn holding(&self, present: Present, row_epoch: Epoch, row_since: Timestamp) -> Present {
         match present {
-            Present::No if row_epoch < self.epoch && row_since <= self.taken_at => Present::Maybe,
+            Present::No if row_epoch < self.epoch && row_since <= self.at => Present::Maybe,
             known => known,
         }
     }
@@ -132,23 +132,23 @@ pub struct Telling {
 
 impl Telling {
     /// What the row's client is to be told, so that it has what the document and its filter say;
-    /// nothing, if it has that already. Whoever tells clients anything, by whatever way, decides it here.
+    /// nothing, if it has that already. Lanes and pulls decide it here.
     pub fn of(
         row: &Row,
         document: &Document,
-        tenure: &Tenure,
+        takeover: &Takeover,
         verdict: FilterVerdict,
     ) -> Option<Self> {
-        let holding = tenure.holding(row.present, row.epoch, row.since);
+        let holding = takeover.holding(row.present, row.epoch, row.since);
         Self::to(holding, row, document, verdict)
     }
 
-    /// The same for a puller that has claimed the row, whose tenure began when the last lanes were left:
+    /// The same for a puller that has claimed the row, which took over when the last lanes were left:
     /// it is told by what the client held before the claim.
     pub fn of_claimed(
         row: &Row,
         document: &Document,
-        left: &Tenure,
+        left: &Takeover,
         verdict: FilterVerdict,
     ) -> Option<Self> {
         let held = row.claim.map_or(row.present, |claim| claim.held);
@@ -274,7 +274,7 @@ mod tests {
         let (live, gone) = (Version::live(Revision::new(1)), Version::gone(Revision::new(1)));
         let id = SubscriptionId::from_bytes([1; 16]);
         let spread = Spread::new(id, Generation::new(1), key.clone(), live);
-        let tenure = Tenure { epoch: Epoch::new(1), taken_at: Timestamp::EPOCH };
+        let takeover = Takeover { epoch: Epoch::new(1), at: Timestamp::EPOCH };
         let cases = [
             (live, Present::No, Wants, Some((Action::Create, false))),
             (live, Present::Yes, Wants, Some((Action::Update, false))),
@@ -290,8 +290,8 @@ mod tests {
             let mut row = Row::new(&spread, Timestamp::from_unix_seconds(1));
             row.present = present;
             let document = Document::new(key.clone(), version, Timestamp::EPOCH);
-            let pushed = Telling::of(&row, &document, &tenure, verdict);
-            let pulled = Telling::of_claimed(&row, &document, &tenure, verdict);
+            let pushed = Telling::of(&row, &document, &takeover, verdict);
+            let pulled = Telling::of_claimed(&row, &document, &takeover, verdict);
             assert_eq!(pushed, pulled);
             let told = pushed.map(|telling| (telling.action, telling.withholds));
             assert_eq!(told, expected, "{version}, holds {present:?}, filter {verdict:?}");
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_predecessors_row_is_in_doubt_unless_it_became_pending_after_the_take_over() {
         let at = Timestamp::from_unix_seconds;
-        let mine = Tenure { epoch: Epoch::new(7), taken_at: at(100) };
+        let mine = Takeover { epoch: Epoch::new(7), at: at(100) };
         let (other, own, anew) = (Epoch::new(6), Epoch::new(7), Epoch::new(9));
         let cases = [
             (Present::No, other, 99, Present::Maybe),

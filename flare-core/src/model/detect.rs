@@ -17,9 +17,9 @@ pub enum DocumentChange {
     Updated,
     /// The document is deleted now. Clients are told.
     Deleted,
-    /// The store holds this very state already. Nobody is told.
+    /// The store holds this very state already. No client is told.
     Unchanged,
-    /// The store holds something newer. Nobody is told.
+    /// The store holds something newer. No client is told.
     Stale,
 }
 
@@ -107,7 +107,7 @@ pub fn detect_delete(stored: Option<Version>, named: Option<Revision>) -> Detect
 
 /// Decides that a document left the resource where it was stored as `at`, because a more specific
 /// one has taken it over: the very live version named becomes gone. Anything else stays as it is,
-/// for it was put there after the move, by whoever found that resource to be the right one.
+/// for it was put there after the move, by a put that found that resource to be the right one.
 pub fn detect_leave(stored: Option<Version>, at: Version) -> Detected {
     match stored {
         Some(stored) if stored == at && !stored.is_gone() => {

@@ -47,9 +47,9 @@ pub enum WaitsFor {
     Hold,
     /// A client that is taken for down, and probed now and then.
     Probe,
-    /// Somebody to resume the subscription, which is paused.
+    /// An operator to resume the subscription, which is paused.
     Resume,
-    /// Somebody to mend the client and resume the subscription, which is suspended.
+    /// An operator to mend the client and resume the subscription, which is suspended.
     Mending,
     /// The client to pull it or ask for it.
     Demand,

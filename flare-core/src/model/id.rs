@@ -70,6 +70,14 @@ id!(
     SubscriptionId, "subscription"
 );
 id!(
+    /// Names a consumer.
+    ConsumerId, "consumer"
+);
+id!(
+    /// Names a message that became no document.
+    RejectId, "reject"
+);
+id!(
     /// Names a notification that was given up.
     DeadLetterId, "dead letter"
 );
@@ -78,7 +86,11 @@ id!(
     JobId, "job"
 );
 id!(
-    /// Names one claim of rows; whoever holds it may settle them until it expires.
+    /// Names an entry of the log of what operators and nodes did.
+    AuditEntryId, "log entry"
+);
+id!(
+    /// Names one claim of rows; its holder may settle them until it expires.
     ClaimId, "claim"
 );
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Epoch, Invalid, SubscriptionId, Timestamp};
+use super::{Epoch, Invalid, LaneActivity, SubscriptionId, Timestamp};
 
 /// The queue of one subscription, or of one shard of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub struct LaneState {
     pub lane: LaneId,
     /// The epoch of the owner that wrote it.
     pub epoch: Epoch,
-    /// How many lanes the subscription had then; zero, if nobody noted it.
+    /// How many lanes the subscription had then; zero, if that was not noted.
     #[serde(default)]
     pub lanes: u16,
     /// The node that works it.
@@ -89,6 +89,9 @@ pub struct LaneState {
     pub last_error: Option<String>,
     /// When its queue had vanished and was made again.
     pub queue_restored_at: Option<Timestamp>,
+    /// What became of its notifications lately, and how long that took; `None` if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Box<LaneActivity>>,
     /// When it was written.
     pub updated_at: Timestamp,
     /// What a newer version keeps with it, and this one does not know.
@@ -117,6 +120,7 @@ impl LaneState {
             last_error_at: None,
             last_error: None,
             queue_restored_at: None,
+            activity: None,
             updated_at: Timestamp::EPOCH,
             kept: BTreeMap::new(),
         }

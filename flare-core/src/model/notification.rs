@@ -58,7 +58,7 @@ impl<'a> Notification<'a> {
         self
     }
 
-    /// The same with its id in the envelope, for whoever is told many things at once.
+    /// The same with its id in the envelope, for a client that is told many things at once.
     #[must_use]
     pub fn webhook_id(mut self, id: &'a str) -> Self {
         self.webhook_id = Some(id);
@@ -151,7 +151,7 @@ pub fn webhook_id(
     };
     // The URL comes last: it is the only part of free length.
     let mut name = format!("{state} {target} {} {url}", version.revision());
-    // What was told anew because somebody asked for it is no repetition.
+    // What was told anew because a client or operator asked for it is no repetition.
     if round > Round::ZERO {
         name.insert_str(0, &format!("round {round} "));
     }

@@ -10,7 +10,7 @@ use super::{ChangeRule, Endpoint, Invalid, ResourceId, Timestamp};
 pub enum ResourceState {
     /// It takes documents and subscriptions.
     Active,
-    /// Somebody wants it deleted and is looking for subscriptions that forbid it. It refuses
+    /// A caller wants it deleted and is looking for subscriptions that forbid it. It refuses
     /// documents and subscriptions meanwhile, and keeps its endpoint.
     Deleting,
     /// It is deleted: unknown to readers, its endpoint free again, its documents being removed.

@@ -145,7 +145,7 @@ impl DeadLetter {
     }
 }
 
-/// Rows handed to a puller: nobody else gets them before `until`.
+/// Rows handed to a puller: no other gets them before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Whose claim it is.
@@ -202,7 +202,7 @@ impl Row {
     /// The row as spread creates it, at store time `now`.
     pub fn new(spread: &Spread, now: Timestamp) -> Self {
         Self {
-            key: RowKey::new(spread.subscription, spread.document.url.clone()),
+            key: spread.row_key(),
             document: spread.document.clone(),
             wanted: spread.wanted,
             settled: None,
@@ -234,7 +234,7 @@ impl Row {
     }
 
     /// Raises `wanted` and `generation`; a row that becomes pending by it, or is told in a new round,
-    /// starts afresh.
+    /// begins anew.
     pub fn spread(&mut self, spread: &Spread, now: Timestamp) {
         let was_pending = self.is_pending();
         self.wanted = self.wanted.max(spread.wanted);
@@ -261,7 +261,7 @@ impl Row {
         }
     }
 
-    /// Has everything told anew; tells whether that was not done yet. Whoever holds the row keeps it.
+    /// Has everything told anew; tells whether that was not done yet. The puller that holds the row keeps it.
     fn begin_round(&mut self, round: Round) -> bool {
         if self.round >= round {
             return false;
@@ -290,7 +290,7 @@ impl Row {
         Applied::Done
     }
 
-    /// Whether a puller may have it at `now`: pending, due, nobody else's, and not asked for by demand.
+    /// Whether a puller may have it at `now`: pending, due, no other puller's, and not asked for by demand.
     pub fn is_claimable(&self, now: Timestamp) -> bool {
         self.is_waiting(now) && !self.demanded
     }
@@ -323,6 +323,11 @@ impl Row {
 
     /// Applies what the holder of a claim settles of what it was handed in `round`, as long as the
     /// claim holds at `now`. The claim ends with it.
+    ///
+    /// What is handed back stays as the claim made it: the client may hold it. It has seen it, and a lane that was
+    /// lost before the claim may have stored the same meanwhile for a reason of its own, which a return of `no` would
+    /// overwrite. What a client is told is truthful either way: a `create` in both cases; only a deletion is told
+    /// rather than kept quiet.
     pub fn apply_claimed(
         &mut self,
         claim: ClaimId,
@@ -350,7 +355,7 @@ impl Row {
         }
     }
 
-    /// Makes a pending row that nobody has claimed due now, or as soon as its client allows; tells
+    /// Makes a pending row that no puller has claimed due now, or as soon as its client allows; tells
     /// whether it was due later.
     pub fn expedite(&mut self, now: Timestamp) -> bool {
         let due = self.earliest(now);

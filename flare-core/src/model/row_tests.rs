@@ -90,6 +90,31 @@ fn spread_starts_a_settled_row_afresh() {
 }
 
 #[test]
+fn whatever_tells_a_row_anew_leaves_its_client_alone_for_as_long_as_it_wants() {
+    let calm =
+        RowEffect::Settle { version: live(1), present: Present::No, not_before: Some(at(500)) };
+    for cause in [
+        SpreadCause::Change,
+        SpreadCause::Backfill(Round::new(3)),
+        SpreadCause::Resync(Round::new(3)),
+        SpreadCause::ResyncRefused(Round::new(3)),
+    ] {
+        for (now, due) in [(at(200), at(500)), (at(600), at(600))] {
+            let mut row = row(live(1));
+            row.apply(MINE, Round::ZERO, calm.clone());
+            let wanted = if cause == SpreadCause::Change { live(2) } else { live(1) };
+            row.spread(&wants(wanted).because(cause), now);
+            assert!(row.is_pending(), "{cause:?}");
+            assert_eq!(
+                (row.since, row.due, row.not_before),
+                (now, due, Some(at(500))),
+                "{cause:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn settling_beyond_wanted_is_allowed_and_holds() {
     let mut row = row(live(1));
     assert_eq!(row.apply(MINE, Round::ZERO, settle(live(3))), Applied::Done);

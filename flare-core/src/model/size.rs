@@ -45,13 +45,18 @@ pub fn format_size(bytes: u64) -> String {
     format!("{}{name}", bytes / size)
 }
 
-/// For `#[serde(with = "flare_core::model::size")]`.
-pub fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&format_size(*bytes))
+/// For `#[serde(with = "flare_core::model::size")]`, on a `u64` or a `usize`.
+pub fn serialize<S: Serializer>(
+    bytes: &(impl Copy + TryInto<u64>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_size((*bytes).try_into().unwrap_or(u64::MAX)))
 }
 
 /// For `#[serde(with = "flare_core::model::size")]`: an integer, or a string with a unit.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     struct Size;
     impl Visitor<'_> for Size {
         type Value = u64;
@@ -72,7 +77,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
             parse_size(text).map_err(|invalid| E::custom(invalid.reason()))
         }
     }
-    deserializer.deserialize_any(Size)
+    let bytes = deserializer.deserialize_any(Size)?;
+    T::try_from(bytes).map_err(|_| D::Error::custom(TOO_LARGE))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::SubscriptionId;
+use super::{ConsumerId, SubscriptionId};
 
 /// A stable hash of a subscription's id that says which slot its lanes are in, unless another one is
 /// reserved for them.
@@ -16,9 +16,18 @@ pub struct SlotHash(u32);
 impl SlotHash {
     /// The hash of a subscription.
     pub const fn of(subscription: SubscriptionId) -> Self {
+        Self::of_id(subscription.as_bytes())
+    }
+
+    /// The hash of a consumer.
+    pub const fn of_consumer(consumer: ConsumerId) -> Self {
+        Self::of_id(consumer.as_bytes())
+    }
+
+    const fn of_id(id: &[u8; 16]) -> Self {
         // The last bytes of an id are random, so they need no further mixing. What a slot is chosen by
         // are their lowest bits, which are the highest of the hash.
-        let [.., a, b, c, d] = *subscription.as_bytes();
+        let [.., a, b, c, d] = *id;
         Self(u32::from_be_bytes([a, b, c, d]).reverse_bits())
     }
 
@@ -83,6 +92,7 @@ mod tests {
             SubscriptionId::from_bytes([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
         let hash = SlotHash::of(id);
         assert_eq!(hash.number(), 0x08F0_70B0);
+        assert_eq!(SlotHash::of_consumer(ConsumerId::from_bytes(*id.as_bytes())), hash);
         assert_eq!(SlotHash::new(0x08F0_70B0), hash);
         let number = 0x0D0E_0F10_u32;
         for slots in [1, 2, 3, 7, 16, 48, 64, 1_000, 1_024, 65_536] {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentKey, Generation, SubscriptionId, Version};
+use super::{DocumentKey, Generation, RowKey, SubscriptionId, Version};
 
 /// Which telling of a row's versions this is. A backfill or resync that has a row told anew raises it,
 /// so that the outcome of an earlier telling changes nothing.
@@ -87,6 +87,11 @@ impl Spread {
     pub fn because(mut self, cause: SpreadCause) -> Self {
         self.cause = cause;
         self
+    }
+
+    /// The row it is about.
+    pub fn row_key(&self) -> RowKey {
+        RowKey::new(self.subscription, self.document.url.clone())
     }
 
     /// Whether a row is made where there is none.

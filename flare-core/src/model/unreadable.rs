@@ -13,7 +13,10 @@
 
 use std::fmt;
 
-use super::{DocumentKey, JobId, LaneId, ResourceId, RowKey, SubscriptionId};
+use super::{
+    AuditEntryId, ConsumerId, DocumentKey, JobId, LaneId, RejectId, ResourceId, RowKey,
+    SubscriptionId,
+};
 
 /// The format of records that this version knows: it reads all up to it.
 pub const RECORD_FORMAT: u32 = 4;
@@ -33,19 +36,28 @@ pub enum RecordKind {
     Lane,
     /// Long work to go on with.
     Job,
+    /// An input that documents are pulled from.
+    Consumer,
+    /// A message that became no document.
+    Reject,
+    /// Something that was done, in the log of it.
+    Audit,
     /// A message between stages.
     Task,
 }
 
 impl RecordKind {
     /// Every kind there is.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Resource,
         Self::Subscription,
         Self::Document,
         Self::Row,
         Self::Lane,
         Self::Job,
+        Self::Consumer,
+        Self::Reject,
+        Self::Audit,
         Self::Task,
     ];
 
@@ -58,6 +70,9 @@ impl RecordKind {
             Self::Row => "row",
             Self::Lane => "lane",
             Self::Job => "job",
+            Self::Consumer => "consumer",
+            Self::Reject => "reject",
+            Self::Audit => "audit",
             Self::Task => "task",
         }
     }
@@ -84,6 +99,12 @@ pub enum RecordName {
     Lane(LaneId),
     /// A job.
     Job(JobId),
+    /// A consumer.
+    Consumer(ConsumerId),
+    /// A message that became no document.
+    Reject(RejectId),
+    /// An entry of the log of what was done.
+    Audit(AuditEntryId),
     /// One whose name cannot be read either.
     Unnamed {
         /// What it is among.
@@ -103,6 +124,9 @@ impl RecordName {
             Self::Row(_) => RecordKind::Row,
             Self::Lane(_) => RecordKind::Lane,
             Self::Job(_) => RecordKind::Job,
+            Self::Consumer(_) => RecordKind::Consumer,
+            Self::Reject(_) => RecordKind::Reject,
+            Self::Audit(_) => RecordKind::Audit,
             Self::Unnamed { kind, .. } => *kind,
         }
     }
@@ -118,6 +142,9 @@ impl fmt::Display for RecordName {
             Self::Row(key) => write!(f, "{} {}", key.subscription, key.url),
             Self::Lane(id) => id.fmt(f),
             Self::Job(id) => id.fmt(f),
+            Self::Consumer(id) => id.fmt(f),
+            Self::Reject(id) => id.fmt(f),
+            Self::Audit(id) => id.fmt(f),
             Self::Unnamed { shown, .. } => f.write_str(shown),
         }
     }
@@ -158,7 +185,7 @@ pub struct Unreadable {
     pub record: RecordName,
     /// Why it cannot be read.
     pub why: WhyUnreadable,
-    /// Of which resource it is, if that can be read: subscriptions only.
+    /// Of which resource it is, if that can be read: subscriptions and consumers only.
     pub resource: Option<ResourceId>,
     /// Whether it is deleted, and only has to be removed: a subscription that is deleting, a resource
     /// that is deleted.

@@ -2,7 +2,7 @@
 //! them has to respect.
 
 use super::Trust;
-use crate::model::{Epoch, Tenure};
+use crate::model::{Epoch, Takeover};
 use crate::port::Clock;
 
 /// The time during which slots are this node's. Several may be under way, each with its own epoch; a
@@ -11,22 +11,22 @@ use crate::port::Clock;
 #[non_exhaustive]
 pub struct Term {
     /// Since when, and what no other node can have written since.
-    pub tenure: Tenure,
-    /// What effects are stored under. Later than the tenure's if lanes began anew meanwhile.
+    pub takeover: Takeover,
+    /// What effects are stored under. Later than the take-over's if lanes began anew meanwhile.
     pub epoch: Epoch,
     /// Until when each slot is certainly this node's; to be asked before every send.
     pub trust: Trust,
 }
 
 impl Term {
-    /// A term that begins with its tenure.
-    pub(crate) fn new(tenure: Tenure, trust: Trust) -> Self {
-        Self { tenure, epoch: tenure.epoch, trust }
+    /// A term that begins with a take-over.
+    pub(crate) fn new(takeover: Takeover, trust: Trust) -> Self {
+        Self { takeover, epoch: takeover.epoch, trust }
     }
 
     /// The same, where lanes begin anew under a later epoch.
-    pub(crate) fn under(&self, tenure: Tenure, epoch: Epoch) -> Self {
-        Self { tenure, epoch, trust: self.trust.clone() }
+    pub(crate) fn under(&self, takeover: Takeover, epoch: Epoch) -> Self {
+        Self { takeover, epoch, trust: self.trust.clone() }
     }
 
     /// Whether a slot is certainly still this node's: only then may a send start.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::port::{Clock, LeaseGrant};
 
-/// Until when slots are certainly this node's. Clones share it: whoever works a slot asks before
+/// Until when slots are certainly this node's. Clones share it: a lane of the slot asks before
 /// it starts anything, and is right even where news of a loss has not reached it yet.
 ///
 /// A slot is trusted while both hold:
@@ -34,7 +34,7 @@ impl Trust {
         Self(Arc::new(Ends { node: AtomicU64::new(end_of(grant, asked)), slots }))
     }
 
-    /// No lease, and these slots for ever: for whoever is told by a script.
+    /// No lease, and these slots for ever: for a runtime that follows a test's script.
     pub(crate) fn unlimited(slots: u32) -> Self {
         let slots = (0..slots).map(|_| AtomicU64::new(u64::MAX)).collect();
         Self(Arc::new(Ends { node: AtomicU64::new(u64::MAX), slots }))
@@ -52,13 +52,13 @@ impl Trust {
         !self.left(slot, clock).is_zero()
     }
 
-    /// How long the node itself is certainly registered, and knows the newest plan. Once somebody has
+    /// How long the node itself is certainly registered, and knows the newest plan. Once a lane has
     /// seen that it is not, it never is again.
     pub fn node_left(&self, clock: &dyn Clock) -> Duration {
         let end = self.0.node.load(Ordering::Acquire);
         let left = span(end, clock);
         if left.is_zero() && end != 0 {
-            // Whoever was faster has either seen the same or prolonged it in time.
+            // A caller that was faster has either seen the same or prolonged it in time.
             let _ = self.0.node.compare_exchange(end, 0, Ordering::AcqRel, Ordering::Acquire);
         }
         left

@@ -41,7 +41,7 @@ pub(crate) struct AdmissionTurn {
 pub(crate) enum PutEnded {
     /// The store did all it was asked to.
     Stored,
-    /// The store failed, or nobody waited for its answer any longer. That it was quick says nothing,
+    /// The store failed, or the caller waited for its answer no longer. That it was quick says nothing,
     /// that it was slow does.
     Failed,
     /// The store was not asked to write.
@@ -197,7 +197,7 @@ mod tests {
             // What is always given to a store may be more than it answers in time; one put that
             // takes longer than that by itself is as quick as it can be.
             let fewest = store.each.mul_f64((FEWEST as f64 / store.beside as f64).ceil());
-            // And a store answers in waves: whoever comes just too late for one waits for the next.
+            // And a store answers in waves: a put that comes just too late for one waits for the next.
             let allowed = WAIT.mul_f64(1.5).max(WAIT.mul_f64(1.25) + store.each);
             let allowed = allowed.max(fewest).max(store.each * 2);
             let longest = took.iter().max().copied().unwrap_or_default();

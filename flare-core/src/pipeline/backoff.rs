@@ -22,7 +22,8 @@ pub(crate) fn delay(policy: &RetryPolicy, failures: u32, random: f64) -> Option<
 /// The wait before retry number `retry` (from zero), by phase: immediate, pre-backoff, backoff,
 /// post-backoff.
 fn seconds(policy: &RetryPolicy, retry: u32) -> f64 {
-    let (min, max) = (f64::from(policy.min_delay_target()), f64::from(policy.max_delay_target()));
+    let (min, max) = (policy.min_delay_target(), policy.max_delay_target());
+    let (min, max) = (min.as_secs_f64(), max.as_secs_f64());
     let Some(retry) = retry.checked_sub(policy.num_no_delay_retries()) else {
         return 0.0;
     };
@@ -64,9 +65,9 @@ mod tests {
         RetryPolicy::builder()
             .num_retries(8)
             .num_no_delay_retries(1)
-            .min_delay_target(10)
+            .min_delay_target(Duration::from_secs(10))
             .num_min_delay_retries(1)
-            .max_delay_target(160)
+            .max_delay_target(Duration::from_secs(160))
             .num_max_delay_retries(1)
             .backoff_function(function)
             .build()
@@ -96,8 +97,8 @@ mod tests {
         let policy = |function| {
             RetryPolicy::builder()
                 .num_retries(4)
-                .min_delay_target(10)
-                .max_delay_target(40)
+                .min_delay_target(Duration::from_secs(10))
+                .max_delay_target(Duration::from_secs(40))
                 .backoff_function(function)
                 .build()
                 .unwrap()
@@ -137,12 +138,12 @@ mod tests {
 
         #[test]
         fn jitter_only_adds_and_never_more_than_a_fifth(
-            retries in 1..100u32, min in 1..1800u32, more in 0..1800u32, failures in 1..100u32, random in 0.0..1.0f64,
+            retries in 1..100u32, min in 1..1800u64, more in 0..1800u64, failures in 1..100u32, random in 0.0..1.0f64,
         ) {
             let policy = RetryPolicy::builder()
                 .num_retries(retries)
-                .min_delay_target(min)
-                .max_delay_target(min + more)
+                .min_delay_target(Duration::from_secs(min))
+                .max_delay_target(Duration::from_secs(min + more))
                 .backoff_function(BackoffFunction::Exponential)
                 .build()
                 .unwrap();
@@ -151,8 +152,8 @@ mod tests {
             prop_assert_eq!(plain.is_some(), failures <= retries);
             if let (Some(plain), Some(jittered)) = (plain, jittered) {
                 prop_assert!(jittered >= plain && jittered <= plain.mul_f64(1.2 + 1e-9));
-                prop_assert!(plain >= Duration::from_secs(min.into()));
-                prop_assert!(plain <= Duration::from_secs((min + more).into()) + Duration::from_micros(1));
+                prop_assert!(plain >= Duration::from_secs(min));
+                prop_assert!(plain <= Duration::from_secs(min + more) + Duration::from_micros(1));
             }
         }
     }

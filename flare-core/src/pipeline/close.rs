@@ -1,16 +1,18 @@
-//! Takes a resource somebody wants gone; gives it deleted, or active again if a subscription
-//! forbids it. Whoever creates a subscription looks for the mark after inserting it; we look for
-//! subscriptions after setting the mark: one of us sees the other.
+//! Takes a resource that a caller wants gone; gives it deleted, or active again if a subscription or a
+//! consumer forbids it. The creation of either looks for the mark after inserting it; we look for them
+//! after setting the mark: one of us sees the other.
 
 use std::time::Duration;
+
+use futures::StreamExt;
 
 use super::context::Context;
 use super::jobs;
 use crate::error::Result;
-use crate::model::{JobKind, Resource, ResourceId, ResourceState};
+use crate::model::{ConsumerId, JobKind, RecordName, Resource, ResourceId, ResourceState};
 use crate::port::Page;
 
-/// How long whoever began a deletion may take to conclude it before a job does.
+/// How long the call that began a deletion may take to conclude it before a job does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the deletion of a resource ended.
@@ -18,9 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum ResourceClosed {
     /// It is deleted: its endpoint is free, and it refuses documents.
     Deleted,
-    /// It stays: so many subscriptions exist.
-    InUse(u64),
-    /// Somebody else concluded it, one way or the other.
+    /// It stays: it has some of these.
+    InUse { subscriptions: u64, consumers: usize },
+    /// Another call concluded it, one way or the other.
     Elsewhere,
 }
 
@@ -48,7 +50,7 @@ pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Resul
     let due = context.time().await? + PATIENCE;
     jobs::ask(context, JobKind::RemoveResource, id.to_string(), due).await?;
     let (from, to) = (ResourceState::Active, ResourceState::Deleting);
-    // Whoever marked it before may have died: concluding it is then ours.
+    // The node that marked it before may have died: concluding it is then ours.
     context.repository.move_resource(id, from, to).await?;
     conclude(context, id).await
 }
@@ -56,10 +58,33 @@ pub(crate) async fn close_unreadable(context: &Context, id: ResourceId) -> Resul
 /// Concludes the deletion of a resource that is marked.
 pub(crate) async fn conclude(context: &Context, id: ResourceId) -> Result<ResourceClosed> {
     let subscriptions = context.repository.list_subscriptions(id, Page::new(1, 0)).await?.total;
-    let (to, closed) = match subscriptions {
-        0 => (ResourceState::Deleted, ResourceClosed::Deleted),
-        _ => (ResourceState::Active, ResourceClosed::InUse(subscriptions)),
+    let consumers = consumers_of(context, id).await?.len();
+    let (to, closed) = match (subscriptions, consumers) {
+        (0, 0) => (ResourceState::Deleted, ResourceClosed::Deleted),
+        _ => (ResourceState::Active, ResourceClosed::InUse { subscriptions, consumers }),
     };
     let moved = context.repository.move_resource(id, ResourceState::Deleting, to).await?;
     Ok(if moved { closed } else { ResourceClosed::Elsewhere })
+}
+
+/// The consumers of a resource; of those that cannot be read, the ones that are known to be of it.
+pub(crate) async fn consumers_of(context: &Context, id: ResourceId) -> Result<Vec<ConsumerId>> {
+    let mut all = context.repository.scan_consumers(None);
+    let mut found = Vec::new();
+    while let Some(read) = all.next().await {
+        match read {
+            Ok(consumer) if consumer.resource == id => found.push(consumer.id),
+            Ok(_) => {}
+            Err(error) => match error.unreadable() {
+                Some(unreadable) => match unreadable.record {
+                    RecordName::Consumer(consumer) if unreadable.resource == Some(id) => {
+                        found.push(consumer);
+                    }
+                    _ => {}
+                },
+                None => return Err(error),
+            },
+        }
+    }
+    Ok(found)
 }

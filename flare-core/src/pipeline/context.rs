@@ -1,30 +1,37 @@
 //! Takes the ports and settings a host chose; gives every stage the same ones.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::counters::Counters;
 use super::event::Events;
-use super::herald::Herald;
-use super::lane::{ContentBudget, Places};
+use super::lane::{ContentBudget, SendLimit};
 use super::lanes::NearLanes;
+use super::overview::OverviewCache;
 use super::progress::{LoopReport, Progress, Pulse};
-use super::pull::PullBells;
+use super::pull::{self, PullBells};
+use super::put_counts::PutCounts;
 use super::restore::Restorer;
 use super::settings::Settings;
 use super::spread::MemberFilters;
 use super::spread_all::ApartResources;
 use super::store_clock::StoreClock;
 use super::unreadable::UnreadableRecords;
+use super::wake::Announcer;
+use crate::audit::{AuditBounds, AuditLog};
 use crate::error::Result;
 use crate::filter::Filters;
-use crate::model::{IdSource, NodeId, Timestamp};
+use crate::model::{Actor, IdSource, JobId, NodeId, Timestamp};
 use crate::ownership::DrainLimit;
-use crate::port::{Clock, Delivery, Lease, Queue, Repository};
+use crate::port::{Clock, Delivery, Lease, Queue, Repository, SourceConnector};
 use crate::tools::lock;
+
+/// Keeps ids of the log apart from all others.
+const AUDIT_SEED: u64 = 0x6175_6469_7421;
 
 /// What all stages of one Flare share. Nothing of it is global: two of them don't meet.
 pub(crate) struct Context {
@@ -45,18 +52,24 @@ pub(crate) struct Context {
     /// Slots that lanes are hashed onto.
     pub(crate) slots: u32,
     pub(crate) restorer: Restorer,
-    /// Places among all requests of this runtime.
-    pub(crate) places: Places,
-    /// What the lanes of this runtime may hold of documents.
+    /// SendLimit among all requests of this runtime.
+    pub(crate) send_limit: SendLimit,
+    /// What this runtime may hold of documents.
     pub(crate) content: ContentBudget,
-    /// Tells other runtimes of subscriptions, where there may be any.
-    pub(crate) herald: Option<Arc<dyn Herald>>,
+    /// Announces changes of subscriptions to other runtimes, where there may be any.
+    pub(crate) announcer: Option<Arc<dyn Announcer>>,
+    /// What opens the sources of consumers, by the kind.
+    pub(crate) connectors: BTreeMap<&'static str, Arc<dyn SourceConnector>>,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
     /// Wakes pullers that wait for a change.
     pub(crate) bells: PullBells,
-    /// Wakes whoever does stored jobs: one was asked for.
+    /// Turns of pullers that hand something out.
+    pub(crate) pull_turns: Semaphore,
+    /// Wakes the runner of stored jobs: one was asked for.
     pub(crate) jobs_asked: Notify,
+    /// The stored job that this runtime has a turn at.
+    pub(crate) job_at_work: watch::Sender<Option<JobId>>,
     pub(crate) drain_limit: Arc<DrainLimit>,
     /// Resources whose partitions are spread each by itself.
     pub(crate) apart: ApartResources,
@@ -66,6 +79,14 @@ pub(crate) struct Context {
     pub(crate) filters: Filters,
     /// The filters of those that documents are spread to.
     pub(crate) member_filters: MemberFilters,
+    /// The puts of this node.
+    pub(crate) puts: PutCounts,
+    /// How subscriptions are doing, for all who look.
+    pub(crate) overviews: OverviewCache,
+    /// This node, as the log of what was done names it.
+    pub(crate) actor: Actor,
+    /// What was done, to be stored.
+    pub(crate) audit: AuditLog,
     /// What could not be read.
     pub(crate) unreadable: UnreadableRecords,
     /// When it was built, by the monotonic clock.
@@ -87,13 +108,21 @@ impl Context {
         // Apart from the others, which go by the store's time and only ever count up.
         let node = IdSource::seeded(!seed).next(clock.now()).into();
         let slots = settings.slots.unwrap_or_else(|| queue.facts().slots).max(1);
+        let store_clock = Arc::new(StoreClock::new(Arc::clone(&clock)));
+        let (told, time) = (Arc::clone(&repository), Arc::clone(&store_clock));
+        let bounds = AuditBounds {
+            entries: settings.audit_limit.into(),
+            retention: settings.audit_retention,
+        };
+        let now = move || time.now();
+        let audit = AuditLog::new(told, Arc::clone(&clock), now, bounds, seed ^ AUDIT_SEED);
         Self {
             repository,
             queue,
             lease,
             delivery,
-            store_clock: Arc::new(StoreClock::new(Arc::clone(&clock))),
-            places: Places::new(&settings),
+            store_clock,
+            send_limit: SendLimit::new(&settings),
             content: ContentBudget::new(settings.content_limit),
             drain_limit: Arc::new(DrainLimit::new(settings.drain_limit)),
             settings,
@@ -105,14 +134,21 @@ impl Context {
             counters: Arc::default(),
             slots,
             restorer: Restorer::default(),
-            herald: None,
+            announcer: None,
+            connectors: BTreeMap::new(),
             tasks_lost: Notify::new(),
             jobs_asked: Notify::new(),
+            job_at_work: watch::Sender::new(None),
             bells: PullBells::default(),
+            pull_turns: Semaphore::new(pull::SIDE_BY_SIDE),
             apart: ApartResources::default(),
             near: NearLanes::default(),
             filters: Filters::default(),
             member_filters: MemberFilters::default(),
+            puts: PutCounts::default(),
+            overviews: OverviewCache::default(),
+            actor: Actor::Host,
+            audit,
             unreadable: UnreadableRecords::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             clock,
@@ -129,7 +165,7 @@ impl Context {
         self.store_clock.now()
     }
 
-    /// The store's time, which is asked for if it never was: for whoever may be no part of a runtime.
+    /// The store's time, which is asked for if it never was: for calls of a handle whose runtime may not run.
     pub(crate) async fn time(&self) -> Result<Timestamp> {
         self.store_clock.read(&*self.repository).await
     }

@@ -1,4 +1,4 @@
-//! Takes note of lanes whose counters are not stored yet; gives whoever wants to read them a way to wait
+//! Takes note of lanes whose counters are not stored yet; gives readers of them a way to wait
 //! until they are, and to have that happen soon.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Counters {
         self.asked.send_replace(());
     }
 
-    /// Tells when somebody asks for them.
+    /// Tells when a reader asks for them.
     pub(crate) fn asked(&self) -> watch::Receiver<()> {
         self.asked.subscribe()
     }

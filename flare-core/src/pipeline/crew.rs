@@ -20,13 +20,13 @@ use super::outstanding::Outstanding;
 use super::partition::partition;
 use super::progress::Pulse;
 use super::spread::spread_load;
-use super::stage::{Source, WAIT, chain, pause_after};
+use super::stage::{TaskSource, WAIT, chain, pause_after};
 use super::stop::Stop;
-use super::task::Task;
 use super::turn::{Begun, Floor, SOON, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{DocumentKey, ResourceId};
 use crate::observe;
+use crate::port::task::Task;
 use crate::port::{Incoming, Outgoing, QueueName, Receipt, Settlement};
 
 /// This many messages at once: a second worker is worth its requests.
@@ -91,7 +91,7 @@ impl Stage {
 
 /// Starts the workers of a stage: as many as the settings say, and one for what they leave undone.
 pub(crate) fn start(context: &Arc<Context>, stage: Stage, loops: &mut JoinSet<()>, stop: &Stop) {
-    let source = Source::new(Arc::clone(context), stage.queue());
+    let source = TaskSource::new(Arc::clone(context), stage.queue());
     let floor = Arc::new(Floor::new(context.settings.workers));
     for _ in 0..=context.settings.workers.max(1) {
         let pulse = context.pulse(stage.name());
@@ -102,7 +102,7 @@ pub(crate) fn start(context: &Arc<Context>, stage: Stage, loops: &mut JoinSet<()
 
 struct StageWorker {
     stage: Stage,
-    source: Source,
+    source: TaskSource,
     floor: Arc<Floor>,
     pulse: Pulse,
     stop: Stop,
@@ -206,7 +206,7 @@ impl StageWorker {
         if mine.is_empty() && many {
             self.floor.search_on();
         }
-        // What others are at goes back at once, without a look at how far it is: whoever waits behind
+        // What others are at goes back at once, without a look at how far it is: what waits behind
         // it in the queue has waited for that long enough.
         tokio::join!(self.work_on(mine, settled, begun), self.give_all_back(others));
     }
@@ -343,7 +343,7 @@ impl StageWorker {
         WorkDone { messages, outcome }
     }
 
-    /// Gives tasks back for which there is nobody now: as new messages, which are fewer and know of no
+    /// Gives tasks back for which no worker is free: as new messages, which are fewer and know of no
     /// failed attempt. What did fail before keeps its message, and its count.
     async fn give_back(&self, resource: ResourceId, messages: Vec<Message>) -> WorkDone {
         let (fresh, failed): (Vec<Message>, Vec<Message>) =
@@ -393,7 +393,7 @@ impl StageWorker {
                     }
                 }
                 Err(error) => {
-                    // Nobody will ever understand it, and the stores still know what it was about.
+                    // No node will ever understand it, and the stores still know what it was about.
                     warn!(%queue, error = %chain(&error), "dropped a message that is no task");
                     settled.push((receipt, Settlement::Done));
                 }

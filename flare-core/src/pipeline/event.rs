@@ -1,4 +1,4 @@
-//! Takes what happened to notifications and subscriptions; gives it to whoever listens. Nobody
+//! Takes what happened to notifications and subscriptions; gives it to hosts that listen. Nothing
 //! waits for listeners.
 
 use tokio::sync::broadcast;
@@ -61,7 +61,7 @@ pub enum EventKind {
         /// Why, in words.
         error: String,
     },
-    /// Flare gave up on the client for now; its changes are held until somebody resumes it.
+    /// Flare gave up on the client for now; its changes are held until an operator resumes it.
     Suspended {
         /// Why, in words.
         reason: String,

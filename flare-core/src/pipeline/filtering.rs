@@ -1,5 +1,5 @@
 //! Takes a document and the filters of subscriptions; gives what they say of it, and counts it. What a
-//! filter that cannot be asked here would say nobody may guess: it is noted, and nothing is told by it.
+//! filter that cannot be asked here would say is not to be guessed: it is noted, and nothing is told by it.
 
 use super::context::Context;
 use super::meter;

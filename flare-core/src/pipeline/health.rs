@@ -1,9 +1,8 @@
-//! Takes what a lane's client answered; gives how the client is: well, to be probed, or failing for
-//! how long. Pure: no await, no clock. Times are store times.
+//! How a lane's client is, by what it answered: well, to be probed, or failing for how long. Pure: no await, no clock. Times are store times.
 
 use std::time::Duration;
 
-use crate::model::{LaneState, Timestamp};
+use crate::model::{AttemptPhases, LaneActivity, LaneState, Timestamp};
 
 /// After this many failures in a row a client is only probed.
 const PROBE_AFTER: u32 = 5;
@@ -28,9 +27,9 @@ pub(crate) enum Sign {
 }
 
 impl ClientHealth {
-    /// Goes on from what was stored. What was wrong before the last resumption counts no more:
-    /// somebody says that it is mended.
-    pub(crate) fn recall(state: LaneState, resumed_at: Option<Timestamp>) -> Self {
+    /// Goes on from what was stored. What was wrong before the last resumption counts no more: an
+    /// operator says that it is mended.
+    pub(crate) fn stored(state: LaneState, resumed_at: Option<Timestamp>) -> Self {
         let forgiven = resumed_at.is_some_and(|resumed| state.updated_at <= resumed);
         let mut health = Self(state);
         if forgiven {
@@ -62,11 +61,14 @@ impl ClientHealth {
                 state.failures_in_a_row = 0;
                 state.consecutive_failures = 0;
                 state.failing_since = None;
+                let activity = state.activity.get_or_insert_default();
                 if sign == Sign::Accepted {
                     state.delivered += 1;
+                    activity.delivered.add(now, 1);
                     state.last_success_at = Some(now);
                 } else {
                     state.discarded += 1;
+                    activity.discarded.add(now, 1);
                 }
                 return;
             }
@@ -78,10 +80,25 @@ impl ClientHealth {
             Sign::Down | Sign::Unhappy => {}
         }
         state.failed += 1;
+        state.activity.get_or_insert_default().failed.add(now, 1);
         state.consecutive_failures = state.consecutive_failures.saturating_add(1);
         state.failing_since.get_or_insert(now);
         state.last_error_at = Some(now);
         state.last_error = error.map(str::to_owned);
+    }
+
+    /// Notes how long after its version was stored a notification was accepted.
+    pub(crate) fn told(&mut self, latency: Duration, now: Timestamp) {
+        self.activity().told(now, latency);
+    }
+
+    /// Notes how long a request took.
+    pub(crate) fn attempted(&mut self, took: Duration, phases: &AttemptPhases, now: Timestamp) {
+        self.activity().attempted(now, took, phases);
+    }
+
+    fn activity(&mut self) -> &mut LaneActivity {
+        self.0.activity.get_or_insert_default()
     }
 
     /// Whether only one request at a time is made, now and then.
@@ -94,6 +111,11 @@ impl ClientHealth {
         let probes = self.0.failures_in_a_row.checked_sub(PROBE_AFTER)?;
         let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(probes)).min(LONGEST_WAIT);
         Some(self.0.last_error_at.unwrap_or(Timestamp::EPOCH) + wait)
+    }
+
+    /// Attempts that failed in a row; what was stored before all kinds were counted knows of some only.
+    pub(crate) fn failures(&self) -> u32 {
+        self.0.consecutive_failures.max(self.0.failures_in_a_row)
     }
 
     /// Since when it has only been failing.
@@ -138,7 +160,7 @@ mod tests {
 
     fn healthy() -> ClientHealth {
         let lane = LaneId::new(SubscriptionId::from_bytes([1; 16]), 0);
-        ClientHealth::recall(LaneState::new(lane), None)
+        ClientHealth::stored(LaneState::new(lane), None)
     }
 
     fn down(failures: u32) -> ClientHealth {
@@ -203,8 +225,8 @@ mod tests {
         let mut health = down(7);
         let stored = health.stored_at(at(50), 3, "node");
         assert_eq!((stored.in_flight, stored.node.as_deref()), (3, Some("node")));
-        assert!(ClientHealth::recall(stored.clone(), Some(at(49))).is_probing());
-        let resumed = ClientHealth::recall(stored, Some(at(50)));
+        assert!(ClientHealth::stored(stored.clone(), Some(at(49))).is_probing());
+        let resumed = ClientHealth::stored(stored, Some(at(50)));
         assert!(!resumed.is_probing());
         assert_eq!((resumed.failing_since(), resumed.state().failed), (None, 7));
     }

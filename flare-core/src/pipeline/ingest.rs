@@ -17,24 +17,24 @@ use super::context::Context;
 use super::meter;
 use super::moves::{self, MoveWritten, OverlappingDelete};
 use super::stage::chain;
-use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     ChangeRule, Content, DocumentChange, DocumentKey, DocumentUrl, Invalid, MovedFrom, Resource,
-    ResourceId, TraceContext,
+    ResourceId, TraceContext, Version,
 };
+use crate::port::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::port::{DocumentWrite, Outgoing, QueueName, WriteOutcome};
 
 /// One put or delete, as the origin asks for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) url: String,
-    pub(crate) operation: PutWish,
+    pub(crate) operation: ChangeOperation,
     pub(crate) trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum PutWish {
+pub(crate) enum ChangeOperation {
     Put(Bytes),
     /// The revision as clients see it, if the origin names one.
     Delete(Option<String>),
@@ -53,7 +53,7 @@ pub(crate) struct Ingest {
 }
 
 /// The part of `ingest_wait` that a call waits for a turn before it is answered *busy*. What comes all
-/// at once is no load yet, and before the first answers little is known of the store; but whoever is
+/// at once is no load yet, and before the first answers little is known of the store; but a put that is
 /// let in waits for the store as well.
 const LINE: u32 = 4;
 
@@ -97,7 +97,10 @@ impl Ingest {
         while !writes.is_empty() {
             let rest = writes.split_off(limit.min(writes.len()));
             admitted.begins_to_write();
-            for (place, outcome) in self.write(writes, &mut changed).await {
+            let written = self.write(writes, &mut changed).await;
+            let outcomes = written.iter().map(|(_, outcome)| outcome);
+            self.context.puts.note(outcomes, self.context.now());
+            for (place, outcome) in written {
                 admitted.saw(&outcome);
                 meter::accepted(&outcome);
                 answers[place] = Some(outcome.map(|outcome| outcome.change));
@@ -111,6 +114,7 @@ impl Ingest {
                 changed.extend(announced);
                 outcome
             });
+            self.context.puts.note(std::iter::once(&outcome), self.context.now());
             admitted.saw(&outcome);
             meter::accepted(&outcome);
             answers[place] = Some(outcome.map(|outcome| outcome.change));
@@ -176,9 +180,9 @@ impl Ingest {
     ) -> Vec<(usize, Result<WriteOutcome>)> {
         let mut places = Vec::with_capacity(batch.len());
         let (mut written, mut writes) = (Vec::new(), Vec::with_capacity(batch.len()));
-        for (place, IngestWrite { write, unfinished }) in batch {
+        for (place, IngestWrite { write, unfinished, may_leave_several }) in batch {
             places.push(place);
-            written.push(MoveWritten::new(&write, unfinished));
+            written.push(MoveWritten::new(&write, unfinished, may_leave_several));
             writes.push(write);
         }
         let outcomes = self.context.repository.write_documents(writes).await;
@@ -205,7 +209,7 @@ impl Ingest {
                 let resources = matched.next().unwrap_or_else(|| Err(unanswered(operation)))?;
                 let best = resources.first().ok_or_else(|| no_resource(operation, &url))?;
                 match change.operation {
-                    PutWish::Delete(shown) if resources.len() > 1 => {
+                    ChangeOperation::Delete(shown) if resources.len() > 1 => {
                         let trace = change.trace;
                         let delete = OverlappingDelete { url, resources, shown, trace };
                         Ok(PreparedPut::Delete(delete))
@@ -216,7 +220,8 @@ impl Ingest {
                         if resources.len() > 1 {
                             overlapping.push((prepared.len(), (url, resources)));
                         }
-                        Ok(PreparedPut::Write(IngestWrite { write, unfinished: None }))
+                        let put = IngestWrite { write, unfinished: None, may_leave_several: false };
+                        Ok(PreparedPut::Write(put))
                     }
                 }
             }));
@@ -243,6 +248,7 @@ impl Ingest {
                         (Ok(overlap), Ok(PreparedPut::Write(put))) => {
                             put.write.moved_from = overlap.moves_from();
                             put.unfinished = overlap.unfinished();
+                            put.may_leave_several = overlap.may_leave_several();
                         }
                         (Ok(_), _) => {}
                         (Err(error), prepared) => *prepared = Err(error),
@@ -267,6 +273,7 @@ enum PreparedPut {
 struct IngestWrite {
     write: DocumentWrite,
     unfinished: Option<MovedFrom>,
+    may_leave_several: bool,
 }
 
 /// A call that was admitted, until it is dropped: also by a caller that does not wait for the end.
@@ -336,11 +343,11 @@ fn to_write(
 ) -> std::result::Result<DocumentWrite, Invalid> {
     let key = DocumentKey::new(resource.id, url);
     let write = match change.operation {
-        PutWish::Put(body) => {
+        ChangeOperation::Put(body) => {
             let (revision, content) = Content::parse(&resource.change, body)?;
             DocumentWrite::put(key, revision, content)
         }
-        PutWish::Delete(shown) => {
+        ChangeOperation::Delete(shown) => {
             let revision = shown.map(|shown| read_revision(&resource.change, &shown));
             DocumentWrite::delete(key, revision.transpose()?)
         }
@@ -371,7 +378,7 @@ pub(crate) async fn find_resources(
 }
 
 /// The resources each document may belong to; what could not be read fails those it was read for.
-async fn match_all(
+pub(crate) async fn match_all(
     context: &Context,
     urls: impl IntoIterator<Item = DocumentUrl>,
 ) -> Vec<Result<Vec<Resource>>> {
@@ -393,21 +400,19 @@ fn no_resource(operation: &'static str, url: &DocumentUrl) -> Error {
 }
 
 /// A document, and the version the next stage is to spread.
-pub(crate) type Announced = (DocumentKey, DocumentVersion);
+pub(crate) type Announced = (DocumentKey, Version);
 
-/// What still has to be spread is announced, also when it is not this write's doing: whoever
+/// What still has to be spread is announced, also when it is not this write's doing: the node that
 /// stored it may have died before saying so.
 pub(super) fn to_announce(key: DocumentKey, outcome: &WriteOutcome) -> Option<Announced> {
-    let version = outcome.version.filter(|_| outcome.undispatched)?;
-    let document = DocumentVersion { url: key.url.clone(), version };
-    Some((key, document))
+    Some((key, outcome.version.filter(|_| outcome.undispatched)?))
 }
 
 /// Asks the next stage to spread documents.
 pub(crate) async fn announce(context: &Context, documents: Vec<Announced>) -> Result<()> {
     let mut by_resource: BTreeMap<ResourceId, Vec<DocumentVersion>> = BTreeMap::new();
-    for (key, document) in documents {
-        by_resource.entry(key.resource).or_default().push(document);
+    for (DocumentKey { resource, url, .. }, version) in documents {
+        by_resource.entry(resource).or_default().push(DocumentVersion { url, version });
     }
     let mut messages = Vec::new();
     for (resource, documents) in by_resource {

@@ -60,12 +60,12 @@ pub(crate) struct Judgement {
     /// What the answer says about the client itself.
     pub(crate) sign: Sign,
     /// What the client asks of Flare beside.
-    pub(crate) wish: Option<ClientWish>,
+    pub(crate) asks: Option<ClientAsks>,
 }
 
 /// What a client asks for with its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClientWish {
+pub(crate) enum ClientAsks {
     /// To be left alone until then.
     Hold(Timestamp),
     /// Not to be told anything any more.
@@ -106,7 +106,7 @@ struct Reading {
     /// About the client.
     sign: Sign,
     /// For Flare.
-    wish: Option<ClientWish>,
+    asks: Option<ClientAsks>,
     /// In words.
     error: Option<String>,
 }
@@ -120,20 +120,20 @@ fn conclude(
     circumstances: &Circumstances,
 ) -> Judgement {
     let Telling { version, action, holding, .. } = attempt.telling;
-    let Reading { verdict, sign, wish, error } = reading;
+    let Reading { verdict, sign, asks, error } = reading;
     let present = present_after(holding, action, verdict);
     if matches!(verdict, Verdict::Success | Verdict::Discard) {
         let not_before = options.min_interval().map(|interval| circumstances.now + interval);
         let effect = RowEffect::Settle { version, present, not_before };
-        return Judgement { verdict, effect, error: None, attempts: 0, sign, wish };
+        return Judgement { verdict, effect, error: None, attempts: 0, sign, asks };
     }
-    let counts = circumstances.counts && wish != Some(ClientWish::Leave);
+    let counts = circumstances.counts && asks != Some(ClientAsks::Leave);
     let (attempts, effect) = if counts {
-        count(attempt, present, wish, outcome, error.as_deref(), options, circumstances)
+        count(attempt, present, asks, outcome, error.as_deref(), options, circumstances)
     } else {
         spare(attempt, present)
     };
-    Judgement { verdict, effect, error, attempts, sign, wish }
+    Judgement { verdict, effect, error, attempts, sign, asks }
 }
 
 fn read(
@@ -141,7 +141,7 @@ fn read(
     options: &DeliveryOptions,
     circumstances: &Circumstances,
 ) -> Reading {
-    let (verdict, sign, wish, error) = match &outcome.reply {
+    let (verdict, sign, asks, error) = match &outcome.reply {
         Reply::Answered { status, .. } if options.success().contains(*status) => {
             (Verdict::Success, Sign::Accepted, None, None)
         }
@@ -150,12 +150,12 @@ fn read(
         }
         Reply::Answered { status, excerpt, retry_after } => {
             let sign = if *status >= 500 { Sign::Down } else { Sign::Unhappy };
-            let wish = match (status, retry_after) {
-                (410, _) => Some(ClientWish::Leave),
-                (429 | 503, Some(after)) => hold(*after, circumstances).map(ClientWish::Hold),
+            let asks = match (status, retry_after) {
+                (410, _) => Some(ClientAsks::Leave),
+                (429 | 503, Some(after)) => hold(*after, circumstances).map(ClientAsks::Hold),
                 _ => None,
             };
-            (Verdict::Failure, sign, wish, Some(answered(*status, excerpt)))
+            (Verdict::Failure, sign, asks, Some(answered(*status, excerpt)))
         }
         Reply::Failed { kind, message } => {
             let verdict = if outcome.sent { Verdict::Unknown } else { Verdict::Failure };
@@ -167,7 +167,7 @@ fn read(
             (verdict, sign, None, Some(message.clone()))
         }
     };
-    Reading { verdict, sign, wish, error }
+    Reading { verdict, sign, asks, error }
 }
 
 /// Until when a client wants to be left alone, within the limit; `None` if that is now.
@@ -184,7 +184,7 @@ fn hold(after: RetryAfter, circumstances: &Circumstances) -> Option<Timestamp> {
 fn count(
     attempt: &Attempt,
     present: Present,
-    wish: Option<ClientWish>,
+    asks: Option<ClientAsks>,
     outcome: &DeliveryOutcome,
     error: Option<&str>,
     options: &DeliveryOptions,
@@ -196,9 +196,9 @@ fn count(
     let again = row.attempted == Some(version);
     let attempts = if again { row.attempts.saturating_add(1) } else { 1 };
     let first_failure = row.first_failure.filter(|_| again).unwrap_or(now);
-    // Whoever asked to be left alone is; nothing expires meanwhile.
-    let held = match wish {
-        Some(ClientWish::Hold(until)) => Some(until),
+    // A client that asked to be left alone is; nothing expires meanwhile.
+    let held = match asks {
+        Some(ClientAsks::Hold(until)) => Some(until),
         _ => None,
     };
     let expires = circumstances.ttl.filter(|_| held.is_none()).map(|ttl| {

@@ -60,8 +60,8 @@ fn judged_under(
 ) -> Judgement {
     let retry = RetryPolicy::builder()
         .num_retries(retries)
-        .min_delay_target(10)
-        .max_delay_target(10)
+        .min_delay_target(Duration::from_secs(10))
+        .max_delay_target(Duration::from_secs(10))
         .build()
         .unwrap();
     let spec = SubscriptionSpec::post("http://c.example/").discard([409]).retry(retry);
@@ -165,7 +165,7 @@ fn again(attempts: u32, first_failure: i64) -> Attempt {
 #[test]
 fn a_client_that_is_gone_uses_up_no_attempt() {
     let judgement = judged(&again(3, 990), DeliveryOutcome::answered(410), 3);
-    assert_eq!((judgement.wish, judgement.attempts), (Some(ClientWish::Leave), 3));
+    assert_eq!((judgement.asks, judgement.attempts), (Some(ClientAsks::Leave), 3));
     let RowEffect::Retry { attempts, due, .. } = judgement.effect else { panic!() };
     assert_eq!((attempts, due), (3, Timestamp::EPOCH), "as due as it was");
 }
@@ -184,8 +184,8 @@ fn retry_after_holds_and_never_beyond_the_limit() {
     ] {
         let judgement = judged(&again(1, 990), asking(status, after), 9);
         assert_eq!(
-            judgement.wish,
-            hold.map(|at| ClientWish::Hold(second(at))),
+            judgement.asks,
+            hold.map(|at| ClientAsks::Hold(second(at))),
             "{status} {after:?}"
         );
         let RowEffect::Retry { due, .. } = judgement.effect else { panic!() };

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::model::{DocumentUrl, PartitionId, ResourceId, Version};
+use crate::port::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 
 /// Documents of one resource, each at the version to spread.
 pub(super) type Documents = BTreeMap<DocumentUrl, Version>;

@@ -2,9 +2,9 @@
 //! of that name it costs nothing.
 
 #[cfg(feature = "metrics")]
-pub(crate) use counting::{accepted, attempted, filtered, named_unknown, sample};
+pub(crate) use counting::{accepted, attempted, filtered, named_unknown, requested, sample};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use silent::{accepted, attempted, filtered, named_unknown};
+pub(crate) use silent::{accepted, attempted, filtered, named_unknown, requested};
 
 #[cfg(feature = "metrics")]
 mod counting {
@@ -15,12 +15,13 @@ mod counting {
     use tracing::warn;
 
     use crate::error::{ErrorKind, Result};
-    use crate::model::{RecordKind, RowEffect, Verdict};
+    use crate::model::{AttemptPhases, RecordKind, RowEffect, Verdict};
     use crate::observe;
     use crate::pipeline::context::Context;
     use crate::pipeline::judge::Judgement;
     use crate::pipeline::stage::chain;
     use crate::pipeline::stop::Stop;
+    use crate::pipeline::worst::WorstSubscriptions;
     use crate::port::{QueueName, WriteOutcome};
 
     /// Counting costs what the lag is: at most this part of the time is spent on it.
@@ -55,6 +56,18 @@ mod counting {
         }
     }
 
+    /// A request ended after so long.
+    pub(crate) fn requested(took: Duration, phases: &AttemptPhases) {
+        histogram!(observe::ATTEMPT_TIME).record(took.as_secs_f64());
+        let parts =
+            [("dns", phases.dns), ("connect", phases.connect), ("first-byte", phases.first_byte)];
+        for (phase, took) in parts {
+            if let Some(took) = took {
+                histogram!(observe::ATTEMPT_PHASE, "phase" => phase).record(took.as_secs_f64());
+            }
+        }
+    }
+
     /// A client named so many notifications that it was not told of.
     pub(crate) fn named_unknown(count: usize) {
         counter!(observe::UNKNOWN_IDS).increment(count as u64);
@@ -70,13 +83,38 @@ mod counting {
         }
     }
 
+    /// What is counted shows from the start: a counter that appears with its first event hides that event from
+    /// who compares two readings.
+    fn begin() {
+        for counted in [
+            observe::ACCEPTED,
+            observe::CHANGED,
+            observe::DELIVERED,
+            observe::DISCARDED,
+            observe::FAILED,
+            observe::RETRIED,
+            observe::DEAD,
+            observe::UNKNOWN_IDS,
+            observe::FILTERED,
+            observe::FILTER_FAILED,
+            observe::AUDIT_LOST,
+        ] {
+            counter!(counted).increment(0);
+        }
+    }
+
     /// Looks now and then at what is pending, queued and stuck.
     pub(crate) async fn sample(context: Arc<Context>, mut stop: Stop) {
+        begin();
+        let mut worst = WorstSubscriptions::new(context.settings.metered_subscriptions);
         loop {
             let started = context.clock.monotonic();
             progress(&context);
             if let Err(error) = stores(&context).await {
                 warn!(error = %chain(&error), "could not count what is pending");
+            }
+            if let Err(error) = worst.show(&context).await {
+                warn!(error = %chain(&error), "could not count what is pending for whom");
             }
             let took = context.clock.monotonic().saturating_sub(started);
             let pause = context.settings.sample_every.max(took * SHARE);
@@ -91,6 +129,10 @@ mod counting {
     fn progress(context: &Context) {
         let now = context.now();
         gauge!(observe::LANES).set(context.progress.lanes() as f64);
+        let puts = context.puts.rates(now).accepted;
+        for (window, rate) in [("1m", puts.minute), ("5m", puts.five_minutes)] {
+            gauge!(observe::PUT_RATE, "window" => window).set(rate);
+        }
         let unreadable = context.unreadable_records();
         for kind in RecordKind::ALL {
             let records = unreadable.iter().filter(|it| it.record.kind() == kind).count();
@@ -126,12 +168,15 @@ mod silent {
     use std::time::Duration;
 
     use crate::error::Result;
+    use crate::model::AttemptPhases;
     use crate::pipeline::judge::Judgement;
     use crate::port::WriteOutcome;
 
     pub(crate) fn accepted(_: &Result<WriteOutcome>) {}
 
     pub(crate) fn attempted(_: &Judgement, _: Duration) {}
+
+    pub(crate) fn requested(_: Duration, _: &AttemptPhases) {}
 
     pub(crate) fn named_unknown(_: usize) {}
     pub(crate) fn filtered(_: u64, _: u64) {}

@@ -8,7 +8,6 @@ use super::context::Context;
 use super::ingest::{Announced, read_revision, to_announce, unanswered};
 use super::overlap::Overlap;
 use super::stage::chain;
-use super::task::DocumentVersion;
 use crate::error::{Error, Result};
 use crate::model::{
     Document, DocumentChange, DocumentKey, DocumentUrl, MovedFrom, Resource, ResourceState,
@@ -17,26 +16,105 @@ use crate::model::{
 use crate::port::{DocumentWrite, Undispatched, WriteOutcome};
 
 /// A document whose former resource has yet to let it go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Move {
     pub(crate) url: DocumentUrl,
     pub(crate) from: MovedFrom,
     pub(crate) trace: Option<TraceContext>,
+    /// What it leaves may have yet to leave another resource itself: more than two match, or nothing is known of that.
+    pub(crate) may_leave_several: bool,
+}
+
+impl Move {
+    /// The document in the resource that it leaves.
+    fn left(&self) -> DocumentKey {
+        DocumentKey::new(self.from.resource, self.url.clone())
+    }
 }
 
 /// Makes documents gone where they moved from; one answer per move: what is to be announced then.
 /// May be done again at any time.
-pub(crate) async fn finish(context: &Context, moves: Vec<Move>) -> Vec<Result<Option<Announced>>> {
-    let leave = |it: Move| {
-        let key = DocumentKey::new(it.from.resource, it.url);
-        DocumentWrite::leave(key, it.from.version).trace(it.trace)
-    };
+///
+/// What a document leaves may be a move that died half way: the resource before it is left first, as
+/// its note is forgotten once this one is told of.
+pub(crate) async fn finish(context: &Context, moves: Vec<Move>) -> Vec<Result<Vec<Announced>>> {
+    let chains = chains(context, moves).await;
+    let deepest = chains.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let mut answers: Vec<Result<Vec<Announced>>> = Vec::with_capacity(chains.len());
+    answers.extend(
+        chains.iter().map(|chain| chain.as_ref().map(|_| Vec::new()).map_err(Error::clone)),
+    );
+    for depth in (0..deepest).rev() {
+        let open = chains.iter().enumerate().filter(|(place, _)| answers[*place].is_ok());
+        let open =
+            open.filter_map(|(place, chain)| Some((place, chain.as_ref().ok()?.get(depth)?)));
+        let open: Vec<(usize, &Move)> = open.collect();
+        for (place, left) in leave(context, open).await {
+            match (&mut answers[place], left) {
+                (Ok(announced), Ok(left)) => announced.extend(left),
+                (answer, Err(error)) => *answer = Err(error),
+                (Err(_), Ok(_)) => {}
+            }
+        }
+    }
+    answers
+}
+
+/// Each move with those that what it leaves has yet to make, one after the other.
+async fn chains(context: &Context, moves: Vec<Move>) -> Vec<Result<Vec<Move>>> {
+    let mut chains: Vec<Result<Vec<Move>>> = moves.into_iter().map(|it| Ok(vec![it])).collect();
+    let may_go_on =
+        |chain: &Result<Vec<Move>>| chain.iter().flatten().any(|it| it.may_leave_several);
+    let places = chains.iter().enumerate().filter(|(_, chain)| may_go_on(chain));
+    let mut open: Vec<usize> = places.map(|(place, _)| place).collect();
+    while !open.is_empty() {
+        let last = |place: &usize| Some((*place, chains[*place].as_ref().ok()?.last()?.left()));
+        let (places, keys): (Vec<usize>, Vec<DocumentKey>) = open.iter().filter_map(last).unzip();
+        let mut heads = Vec::with_capacity(keys.len());
+        for keys in batches(context.batch_limit(), keys) {
+            let (asked, read) = (keys.len(), |keys| context.repository.document_heads(keys));
+            match context.each_readable(keys, read).await {
+                Ok(found) => heads.extend(found),
+                Err(error) => heads.extend(std::iter::repeat_n(Err(error), asked)),
+            }
+        }
+        open.clear();
+        for (place, head) in places.into_iter().zip(heads) {
+            let note = match head {
+                Ok(head) => head.and_then(|head| head.moved_from),
+                Err(error) => {
+                    chains[place] = Err(error);
+                    continue;
+                }
+            };
+            if let (Some(from), Ok(chain)) = (note, &mut chains[place])
+                && let Some(last) = chain.last().cloned()
+                // Notes of resources that came and went may name each other.
+                && chain.iter().all(|it| it.from.resource != from.resource)
+            {
+                chain.push(Move { from, ..last });
+                open.push(place);
+            }
+        }
+    }
+    chains
+}
+
+/// Makes documents gone where they moved from; what is to be announced then, of each.
+async fn leave(
+    context: &Context,
+    moves: Vec<(usize, &Move)>,
+) -> Vec<(usize, Result<Option<Announced>>)> {
     let mut answers = Vec::with_capacity(moves.len());
-    for leaves in batches(context.batch_limit(), moves.into_iter().map(leave)) {
-        let keys: Vec<DocumentKey> = leaves.iter().map(|leave| leave.key.clone()).collect();
+    for some in batches(context.batch_limit(), moves) {
+        let write =
+            |it: &Move| DocumentWrite::leave(it.left(), it.from.version).trace(it.trace.clone());
+        let leaves = some.iter().map(|(_, it)| write(it)).collect();
         let outcomes = context.repository.write_documents(leaves).await;
-        let announced = |(key, outcome): (_, Result<_>)| Ok(to_announce(key, &outcome?));
-        answers.extend(keys.into_iter().zip(outcomes).map(announced));
+        let announced = |((place, it), outcome): ((usize, &Move), Result<WriteOutcome>)| {
+            (place, outcome.map(|outcome| to_announce(it.left(), &outcome)))
+        };
+        answers.extend(some.into_iter().zip(outcomes).map(announced));
     }
     answers
 }
@@ -50,17 +128,28 @@ pub(crate) struct MoveWritten {
     /// Where the document came from before, unless that is done.
     unfinished: Option<MovedFrom>,
     trace: Option<TraceContext>,
+    may_leave_several: bool,
 }
 
 impl MoveWritten {
-    pub(crate) fn new(write: &DocumentWrite, unfinished: Option<MovedFrom>) -> Self {
+    pub(crate) fn new(
+        write: &DocumentWrite,
+        unfinished: Option<MovedFrom>,
+        may_leave_several: bool,
+    ) -> Self {
         let DocumentWrite { key, trace, moved_from, .. } = write;
-        Self { key: key.clone(), noted: *moved_from, unfinished, trace: trace.clone() }
+        let (key, trace) = (key.clone(), trace.clone());
+        Self { key, noted: *moved_from, unfinished, trace, may_leave_several }
     }
 
     fn moves(&self) -> impl Iterator<Item = Move> {
         let other = self.unfinished.filter(|from| Some(*from) != self.noted);
-        let moved = |from| Move { url: self.key.url.clone(), from, trace: self.trace.clone() };
+        let moved = |from| Move {
+            url: self.key.url.clone(),
+            from,
+            trace: self.trace.clone(),
+            may_leave_several: self.may_leave_several,
+        };
         self.noted.into_iter().chain(other).map(moved)
     }
 }
@@ -128,7 +217,6 @@ pub(crate) async fn conclude(
 pub(crate) async fn finish_found(context: &Context, found: Vec<Undispatched>) -> Vec<Announced> {
     let mut announced = Vec::with_capacity(found.len());
     for found in found {
-        let document = DocumentVersion { url: found.key.url.clone(), version: found.version };
         if let Some(from) = found.moved_from {
             match finish_one(context, &found.key, from).await {
                 Ok(Finished::Done(left)) => announced.extend(left),
@@ -139,13 +227,13 @@ pub(crate) async fn finish_found(context: &Context, found: Vec<Undispatched>) ->
                 }
             }
         }
-        announced.push((found.key, document));
+        announced.push((found.key, found.version));
     }
     announced
 }
 
 enum Finished {
-    Done(Option<Announced>),
+    Done(Vec<Announced>),
     /// The resource it moved to is on its way out, so where it came from may be the right place.
     NotNow,
 }
@@ -155,7 +243,7 @@ async fn finish_one(context: &Context, key: &DocumentKey, from: MovedFrom) -> Re
     if resource.is_none_or(|resource| resource.state != ResourceState::Active) {
         return Ok(Finished::NotNow);
     }
-    let this = Move { url: key.url.clone(), from, trace: None };
+    let this = Move { url: key.url.clone(), from, trace: None, may_leave_several: true };
     let answer = finish(context, vec![this]).await.pop();
     answer.unwrap_or_else(|| Err(unanswered("finish_move"))).map(Finished::Done)
 }
@@ -216,9 +304,9 @@ pub(crate) struct OverlappingDelete {
 pub(crate) async fn delete(
     context: &Context,
     operation: &'static str,
-    wish: OverlappingDelete,
+    delete: OverlappingDelete,
 ) -> Result<(WriteOutcome, Vec<Announced>)> {
-    let OverlappingDelete { url, resources, shown, trace } = wish;
+    let OverlappingDelete { url, resources, shown, trace } = delete;
     let mut announced = Vec::new();
     // Each time around a put has moved it on, to a resource that is more specific still.
     let mut rounds = resources.len();
@@ -230,7 +318,12 @@ pub(crate) async fn delete(
         let revision = shown.as_deref().map(|shown| read_revision(rule, shown)).transpose();
         let revision = revision.map_err(|invalid| Error::invalid(operation, invalid))?;
         let moves = |from: Vec<MovedFrom>| {
-            let moved = |from| Move { url: url.clone(), from, trace: trace.clone() };
+            let moved = |from| Move {
+                url: url.clone(),
+                from,
+                trace: trace.clone(),
+                may_leave_several: true,
+            };
             from.into_iter().map(moved).collect::<Vec<_>>()
         };
         for left in finish(context, moves(deletion.others)).await {

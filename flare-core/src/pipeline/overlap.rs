@@ -12,7 +12,7 @@
 //! - *Two puts.* Both see the document live in the former resource and both note it; one of them is
 //!   *created*, both make the former one gone, which the first of them does. One that stores nothing,
 //!   because the other was faster with the same or a newer revision, reads the note that is stored
-//!   and finishes that move: whoever stored it may have died.
+//!   and finishes that move: the node that stored it may have died.
 //! - *A put and a delete.* The delete that looked before the put was written finds the document where
 //!   it was, and comes before the put. If the put has made it gone there meanwhile, the delete looks
 //!   again and comes after it. One that looks between the two writes of a move sees both live; the
@@ -22,8 +22,8 @@
 //!   therefore read once more ([`Overlap::is_doubtful`]), and by then the new record is there.
 //! - *A put that was matched before the more specific resource was created, and is written late.* It
 //!   is stored in the less specific one, as if it had come before the creation. If the more specific
-//!   one has got a put of this document meanwhile, both are live. Whoever puts or deletes the
-//!   document next looks at all resources that match, and the less specific one lets go.
+//!   one has got a put of this document meanwhile, both are live. The next put or delete of the
+//!   document looks at all resources that match, and the less specific one lets go.
 //! - *The deletion of a resource that is called off.* Meanwhile puts went to the less specific one:
 //!   the same.
 //! - *A move that is finished late*, by the reconciler or a process that was frozen, while the more
@@ -37,17 +37,17 @@ use crate::model::{Document, DocumentKey, DocumentUrl, MovedFrom, Resource, Vers
 pub(crate) struct Overlap {
     url: DocumentUrl,
     /// The most specific one first.
-    held: Vec<Holding>,
+    copies: Vec<ResourceCopy>,
 }
 
-/// What one of the resources stores.
+/// What one of the resources stores of the document.
 #[derive(Debug)]
-struct Holding {
+struct ResourceCopy {
     resource: Resource,
     stored: Option<Document>,
 }
 
-impl Holding {
+impl ResourceCopy {
     fn version(&self) -> Option<Version> {
         self.stored.as_ref().map(|stored| stored.version)
     }
@@ -84,17 +84,17 @@ impl Overlap {
         resources: Vec<Resource>,
         stored: impl IntoIterator<Item = Option<Document>>,
     ) -> Self {
-        let held = resources.into_iter().zip(stored);
-        let held = held.map(|(resource, stored)| Holding { resource, stored }).collect();
-        Self { url, held }
+        let copies = resources.into_iter().zip(stored);
+        let copies = copies.map(|(resource, stored)| ResourceCopy { resource, stored }).collect();
+        Self { url, copies }
     }
 
     /// Where the document is live, the most specific one first. One that it has left, by the note
     /// of a more specific one, does not count any more.
     fn holders(&self) -> impl DoubleEndedIterator<Item = (usize, MovedFrom)> {
-        self.held.iter().enumerate().filter_map(|(at, held)| {
-            let live = held.live()?;
-            let left = self.held[..at].iter().any(|newer| newer.note() == Some(live));
+        self.copies.iter().enumerate().filter_map(|(at, copy)| {
+            let live = copy.live()?;
+            let left = self.copies[..at].iter().any(|newer| newer.note() == Some(live));
             (!left).then_some((at, live))
         })
     }
@@ -106,14 +106,19 @@ impl Overlap {
 
     /// Where the document of the most specific resource moved from, unless that is done.
     pub(crate) fn unfinished(&self) -> Option<MovedFrom> {
-        self.held.first()?.note()
+        self.copies.first()?.note()
+    }
+
+    /// Whether what the document leaves may have yet to leave another resource itself, which takes a third one.
+    pub(crate) fn may_leave_several(&self) -> bool {
+        self.copies.len() > 2
     }
 
     /// Whether nothing is live though a less specific resource had it: it may have moved while the
     /// records were read.
     pub(crate) fn is_doubtful(&self) -> bool {
-        let had = |held: &Holding| held.version().is_some_and(Version::is_gone);
-        self.holders().next().is_none() && self.held.iter().skip(1).any(had)
+        let had = |copy: &ResourceCopy| copy.version().is_some_and(Version::is_gone);
+        self.holders().next().is_none() && self.copies.iter().skip(1).any(had)
     }
 
     /// Where a delete takes effect: where the document is live, else where its tombstone is, else
@@ -121,14 +126,14 @@ impl Overlap {
     pub(crate) fn deletion(&self) -> Option<Deletion<'_>> {
         let mut holders = self.holders();
         let holder = holders.next().map(|(at, _)| at);
-        let tombstone = || self.held.iter().position(|held| held.stored.is_some());
+        let tombstone = || self.copies.iter().position(|copy| copy.stored.is_some());
         let at = holder.or_else(tombstone).unwrap_or(0);
-        let held = self.held.get(at)?;
+        let copy = self.copies.get(at)?;
         Some(Deletion {
-            resource: &held.resource,
-            key: DocumentKey::new(held.resource.id, self.url.clone()),
+            resource: &copy.resource,
+            key: DocumentKey::new(copy.resource.id, self.url.clone()),
             may_move: holder.is_some() && at > 0,
-            unfinished: held.note(),
+            unfinished: copy.note(),
             others: holders.rev().map(|(_, live)| live).collect(),
         })
     }
@@ -136,7 +141,7 @@ impl Overlap {
     /// The document, where it is live.
     pub(crate) fn into_live(self) -> Option<Document> {
         let at = self.holders().next()?.0;
-        self.held.into_iter().nth(at)?.stored
+        self.copies.into_iter().nth(at)?.stored
     }
 }
 

@@ -1,6 +1,6 @@
 //! Takes documents that changed; gives each partition of their resource the task to spread them.
 //! With one partition it spreads in place, in one call of the store if nothing stands against that; with
-//! none there is nobody to tell.
+//! none there is no client to tell.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::load::{Documents, take};
 use super::outstanding::Outstanding;
 use super::spread::{Note, dispatched, spread};
 use super::spread_all::{Spreading, spread_to_all};
-use super::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use super::turn::Turn;
 use crate::error::Result;
 use crate::model::{DocumentKey, DocumentUrl, PartitionId, Version};
+use crate::port::task::{DOCUMENTS_PER_TASK, DocumentVersion, Task};
 use crate::port::{OpenPartitions, Opened, Outgoing, QueueName};
 
 /// Works on documents of one resource until all are done or the turn is over, and leaves the rest.
@@ -26,7 +26,7 @@ pub(super) async fn partition(
         return Ok(());
     }
     known.keep(turn.context, None, documents).await?;
-    // Read after the documents were written: whoever subscribed before that is in it.
+    // Read after the documents were written: every subscription of before that is in it.
     let partitions = turn.context.repository.partitions(turn.resource).await?;
     match partitions.as_slice() {
         [] => dispatched(turn, std::mem::take(documents)).await,

@@ -1,5 +1,5 @@
 //! Takes a subscription that is stored but not yet at work; gives it activated, or removed if its
-//! resource is gone. Anybody may finish what somebody began.
+//! resource is gone. Any node may finish what another began.
 
 use super::context::Context;
 use super::jobs::{align_later, backfill};
@@ -12,17 +12,17 @@ use crate::port::Replaced;
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one per creation")]
 pub(crate) enum Prepared {
-    /// It is at work, or whatever somebody else made of it meanwhile.
+    /// It is at work, or whatever another call made of it meanwhile.
     Ready(Subscription),
     /// Its resource is being deleted: it is gone again.
     ResourceGone,
-    /// Somebody removed it.
+    /// It was removed.
     Removed,
 }
 
 /// Finishes the creation of a subscription.
 ///
-/// Whoever deletes the resource looks for subscriptions after marking it; we look for the mark
+/// The deletion of a resource looks for subscriptions after marking it; we look for the mark
 /// after inserting: one of us sees the other.
 pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<Prepared> {
     let resource = context.repository.resource(stored.resource).await?;
@@ -32,7 +32,7 @@ pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<P
         return Ok(Prepared::ResourceGone);
     }
     if stored.spec.backfill() {
-        // Before it is at work: whoever finds it active finds that this was asked for.
+        // Before it is at work: a reader that finds it active finds that this was asked for.
         backfill::begin(context, JobKind::Backfill, stored.id, None).await?;
     }
     let generation = stored.generation;

@@ -18,6 +18,7 @@ const IDLE: u64 = u64::MAX;
 pub(crate) struct Progress {
     running: AtomicBool,
     lanes: AtomicUsize,
+    consumers: AtomicUsize,
     loops: Mutex<Vec<(&'static str, Weak<Beat>)>>,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// It has something to do, and is at it.
     pub(crate) fn works(&self) {
-        // Whoever fails and tries again has been at it since it began.
+        // A loop that fails and tries again has been at it since it began.
         let (since, now) = (&self.beat.since, nanos(self.clock.monotonic()));
         let _ = since.compare_exchange(IDLE, now, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -90,6 +91,14 @@ impl Progress {
 
     pub(crate) fn lanes(&self) -> usize {
         self.lanes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_consumers(&self, consumers: usize) {
+        self.consumers.store(consumers, Ordering::Relaxed);
+    }
+
+    pub(crate) fn consumers(&self) -> usize {
+        self.consumers.load(Ordering::Relaxed)
     }
 
     /// What the loops do, those of one name together; what is `monotonic` there is `now`.

@@ -16,16 +16,19 @@ use self::receipt::{ReceiptContent, read_all};
 use super::batch::batches;
 use super::compose::envelop;
 use super::context::Context;
+use super::lane::{ContentPart, CountedContent};
+use super::reading::{ReadDocuments, read_within};
 use super::stage::chain;
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::subscription::Mode;
 use crate::model::{
-    Applied, ClaimEffect, ClaimId, Document, Invalid, Present, Resource, Row, Subscription,
-    SubscriptionId, Telling, Verdict, present_after,
+    Applied, ClaimEffect, ClaimId, Document, DocumentKey, Invalid, Present, Resource, Row,
+    Subscription, SubscriptionId, SubscriptionStatus, Telling, Verdict, present_after,
 };
 use crate::port::{ClaimRows, ClaimUpdate};
 
-/// Documents read at a time, as nobody knows how large they are.
-const READ: usize = 16;
+/// How many pulls of a process hand out things at a time, as each of them may have read a document of any size.
+pub(crate) const SIDE_BY_SIDE: usize = 32;
 
 /// A notification that was handed out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,75 +85,153 @@ pub enum PullSettlement {
     Expired,
     /// As new a version was settled already, or the client is told everything anew: nothing changed.
     Overtaken,
+    /// The store failed, and does not say whether it is stored. It may be settled again: what is stored
+    /// by then is expired.
+    Failed,
 }
 
-/// Hands out up to `max` of what waits; nothing, if nothing does.
+/// Why a subscription's client may not ask for what waits: the field, and what is said of it.
+pub(crate) fn refusal(subscription: &Subscription) -> Option<(&'static str, String)> {
+    if subscription.spec.mode() != Mode::Passive {
+        return Some(("mode", "the subscription is active: changes are sent as they come".into()));
+    }
+    match subscription.status {
+        status @ (SubscriptionStatus::Paused | SubscriptionStatus::Suspended) => {
+            Some(("status", format!("the subscription is {status}: resume it first")))
+        }
+        _ => None,
+    }
+}
+
+/// Hands out up to `max` of what waits; no notification, if nothing does. `None` if the subscription was
+/// changed meanwhile so that this is not to be answered by what it was: it is to be asked anew.
+///
+/// The subscription was read before anything is claimed, and may be changed at any time. So it is read again
+/// after the documents, which are read after the claim:
+///
+/// - *Nothing is handed out that was accepted after a pause or replacement returned, but under it.* What was
+///   accepted is as old as the document that was read, and what is read after that shows what returned before.
+/// - *Nothing is handed out that a lane has sent, or is sending.* Only lanes of an active subscription send what
+///   no pull demanded. Their slot is left before one that becomes passive again hands out anything, and that
+///   leaves its mark (`least_epoch`). A pull that finds the subscription passive after the claim, and the mark as
+///   it was, knows that there was no such lane; and from the claim on no lane sends it.
+/// - *Nothing is handed out under a claim that has lapsed.* Others may have been told of it since, and of something
+///   newer. How long the store took is counted from before it was asked for the claim, so from no later than the
+///   store counts.
 pub(crate) async fn pull(
     context: &Context,
     resource: &Resource,
-    subscription: &Subscription,
+    subscription: Subscription,
     max: usize,
     holds_for: Duration,
-) -> Result<Vec<Pulled>> {
-    let claim: ClaimId = context.ids.next(context.time().await?).into();
+) -> Result<Option<Vec<Pulled>>> {
+    let now = context.time().await?;
+    // Before the claim, which others wait for. The store alone is waited for under it.
+    let turn = context.pull_turns.acquire().await;
+    let _turn = turn.map_err(|ended| Error::new(ErrorKind::Internal, "pull").with_source(ended))?;
+    let (id, claim) = (subscription.id, context.ids.next(now).into());
     let max = max.min(context.batch_limit());
-    let request = ClaimRows { subscription: subscription.id, claim, max, holds_for };
+    let request = ClaimRows { subscription: id, claim, max, holds_for };
+    let claimed_at = context.clock.monotonic();
     let rows = context.repository.claim_rows(request).await?;
-    let mut handing = Handing { context, resource, subscription, claim, done: Vec::new() };
-    let mut pulled = Vec::with_capacity(rows.len());
-    let mut bytes = 0;
-    let mut rows = rows.into_iter();
-    loop {
-        let some: Vec<Row> = rows.by_ref().take(READ).collect();
-        // What does not fit is for the next one who asks.
-        if some.is_empty() || bytes > context.settings.content_limit / 4 {
-            some.into_iter().chain(rows).for_each(|row| handing.give_back(&row));
-            break;
-        }
-        match handing.read(&some).await {
-            Ok(documents) => {
-                for (row, document) in some.into_iter().zip(documents) {
-                    let Some(one) = handing.hand_out(&row, document)? else { continue };
-                    bytes += one.notification.len();
-                    pulled.push(one);
-                }
-            }
-            Err(error) => {
-                some.iter().for_each(|row| handing.give_back(row));
-                rows.for_each(|row| handing.give_back(&row));
-                handing.finish().await;
-                // What is handed out already is not lost by that: it is given.
-                return if pulled.is_empty() { Err(error) } else { Ok(pulled) };
-            }
-        }
+    let (pulled, done) = (Vec::with_capacity(rows.len()), Vec::new());
+    let part = context.content.part();
+    let mut handing = Handing { context, resource, subscription, claim, part, pulled, done };
+    let ended = handing.hand_out_all(&rows).await;
+    let mut pulled = handing.finish().await;
+    if !pulled.is_empty() && claimed_at + holds_for <= context.clock.monotonic() {
+        warn!(subscription = %id, "the store took longer than what was claimed may be held; it waits for others");
+        pulled.clear();
     }
-    handing.finish().await;
-    Ok(pulled)
+    match ended {
+        Ok(HandOutEnd::Changed) if pulled.is_empty() => Ok(None),
+        Err(error) if pulled.is_empty() => Err(error),
+        // What is handed out already is not lost by that: it is given.
+        Err(error) => {
+            let error = chain(&error);
+            warn!(subscription = %id, %error, "could not hand out all that was claimed; the rest waits");
+            Ok(Some(pulled))
+        }
+        Ok(_) => Ok(Some(pulled)),
+    }
+}
+
+/// How the handing out of rows ended.
+enum HandOutEnd {
+    /// All of them were looked at, or as many as there is room for.
+    Done,
+    /// They may not be handed out any more.
+    Changed,
 }
 
 /// Rows that are being handed out.
 struct Handing<'a> {
     context: &'a Context,
     resource: &'a Resource,
-    subscription: &'a Subscription,
+    /// As it was when it was last read.
+    subscription: Subscription,
     claim: ClaimId,
-    /// What is not handed out.
+    /// What may be read of documents.
+    part: ContentPart,
+    /// What is handed out, each counted until all of it is.
+    pulled: Vec<(Pulled, CountedContent)>,
+    /// What is not.
     done: Vec<ClaimUpdate>,
 }
 
 impl Handing<'_> {
-    async fn read(&self, rows: &[Row]) -> Result<Vec<Result<Option<Document>>>> {
-        let keys = rows.iter().map(|row| row.document.clone()).collect();
-        let ask = |keys| self.context.repository.documents(keys);
-        self.context.each_readable(keys, ask).await
+    async fn hand_out_all(&mut self, rows: &[Row]) -> Result<HandOutEnd> {
+        let mut left = rows;
+        let ended = self.hand_out_some(&mut left).await;
+        // What is left is for the next one who asks.
+        left.iter().for_each(|row| self.give_back(row));
+        ended
     }
 
-    /// What a client is handed of a row; nothing, if there is nothing to tell or it cannot be told now.
-    fn hand_out(
-        &mut self,
-        row: &Row,
-        document: Result<Option<Document>>,
-    ) -> Result<Option<Pulled>> {
+    /// Hands out rows, as many as there is room for, and takes them off those that are left.
+    async fn hand_out_some(&mut self, left: &mut &[Row]) -> Result<HandOutEnd> {
+        let mut failed = None;
+        let mut is_first = true;
+        while !left.is_empty() {
+            let Some(room) = self.part.reserve(left.len(), false) else { break };
+            let all = *left;
+            let keys = all.iter().take(room.documents).map(|row| row.document.clone());
+            let keys: Vec<DocumentKey> = keys.collect();
+            let ReadDocuments { found, largest } = read_within(self.context, &keys, &room).await?;
+            self.part.learn(largest);
+            let (some, rest) = all.split_at(found.len());
+            let newer = some.iter().zip(&found).any(|(row, document)| is_newer(row, document));
+            // The first time because of the claim; then only if there may have been a change since.
+            if (is_first || newer) && !self.goes_on().await? {
+                return Ok(HandOutEnd::Changed);
+            }
+            is_first = false;
+            *left = rest;
+            for (row, document) in some.iter().zip(found) {
+                if let Err(error) = self.hand_out(row, document) {
+                    self.give_back(row);
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        failed.map_or(Ok(HandOutEnd::Done), Err)
+    }
+
+    /// Reads the subscription again; tells whether what is claimed may be handed out as it is now.
+    async fn goes_on(&mut self) -> Result<bool> {
+        let newest = self.context.repository.subscription(self.subscription.id).await;
+        // One that cannot be read any more is refused when it is asked anew.
+        let Some(newest) = self.context.if_readable(newest)?.flatten() else { return Ok(false) };
+        let goes_on = refusal(&newest).is_none()
+            && newest.status != SubscriptionStatus::Deleting
+            && newest.moving_from.is_none()
+            && newest.least_epoch == self.subscription.least_epoch;
+        self.subscription = newest;
+        Ok(goes_on)
+    }
+
+    /// Hands a row out, unless there is nothing to tell or it cannot be told now.
+    fn hand_out(&mut self, row: &Row, document: Result<Option<Document>>) -> Result<()> {
         let document = match document {
             Ok(Some(document)) if document.version >= row.wanted => document,
             // Its retention is over: what is left to tell needs no content.
@@ -160,24 +241,26 @@ impl Handing<'_> {
             // Damaged, or our own store is behind.
             _ => {
                 self.give_back(row);
-                return Ok(None);
+                return Ok(());
             }
         };
-        let verdict = self.context.verdict(self.subscription, self.resource, &document);
+        let verdict = self.context.verdict(&self.subscription, self.resource, &document);
         let Some(verdict) = verdict else {
             self.give_back(row);
-            return Ok(None);
+            return Ok(());
         };
         let Some(telling) = Telling::of_claimed(row, &document, &self.subscription.left(), verdict)
         else {
             let (version, present) = (document.version, Present::No);
             self.end(row, ClaimEffect::Settle { version, present, not_before: None });
-            return Ok(None);
+            return Ok(());
         };
-        let told = envelop(self.resource, self.subscription, &document, telling);
+        let told = envelop(self.resource, &self.subscription, &document, telling);
         let notification = told.map_err(|invalid| Error::invalid("pull", invalid))?;
         let receipt = ReceiptContent::of(row, self.claim, telling).encode()?;
-        Ok(Some(Pulled { receipt, notification }))
+        let counted = self.part.count(notification.len(), false);
+        self.pulled.push((Pulled { receipt, notification }, counted));
+        Ok(())
     }
 
     fn give_back(&mut self, row: &Row) {
@@ -189,8 +272,8 @@ impl Handing<'_> {
         self.done.push(ClaimUpdate { key, claim, round, effect });
     }
 
-    /// Ends the claims on what is not handed out. If that fails they lapse.
-    async fn finish(self) {
+    /// Ends the claims on what is not handed out. If that fails they lapse. Gives what is.
+    async fn finish(self) -> Vec<Pulled> {
         for updates in batches(self.context.batch_limit(), self.done) {
             for applied in self.context.repository.apply_claims(updates).await {
                 if let Err(error) = applied {
@@ -198,11 +281,19 @@ impl Handing<'_> {
                 }
             }
         }
+        self.pulled.into_iter().map(|(pulled, _)| pulled).collect()
     }
 }
 
+/// Whether a document was accepted, perhaps, after its row was claimed.
+fn is_newer(row: &Row, document: &Result<Option<Document>>) -> bool {
+    let document = document.as_ref().ok().and_then(Option::as_ref);
+    document.is_some_and(|document| document.version > row.wanted)
+}
+
 /// Takes what a client made of what it was handed; one answer per receipt. A receipt that is none, or
-/// another subscription's, is refused, and nothing is settled.
+/// another subscription's, is refused, and nothing is settled. An error of the store's is the answer if
+/// nothing but errors came of it.
 pub(crate) async fn settle(
     context: &Context,
     subscription: &Subscription,
@@ -226,18 +317,32 @@ pub(crate) async fn settle(
         updates.push(receipt.update(subscription.id, effect));
     }
     let mut settled = Vec::with_capacity(updates.len());
+    let mut errors = Vec::new();
     for updates in batches(context.batch_limit(), updates) {
         for applied in context.repository.apply_claims(updates).await {
-            settled.push(match applied? {
-                Applied::Done => PullSettlement::Done,
-                Applied::Expired | Applied::Missing => PullSettlement::Expired,
-                Applied::Overtaken | Applied::Fenced { .. } => PullSettlement::Overtaken,
+            settled.push(match applied {
+                Ok(Applied::Done) => PullSettlement::Done,
+                Ok(Applied::Expired | Applied::Missing) => PullSettlement::Expired,
+                Ok(Applied::Overtaken | Applied::Fenced { .. }) => PullSettlement::Overtaken,
+                Err(error) => {
+                    errors.push(error);
+                    PullSettlement::Failed
+                }
             });
         }
     }
     // What was handed back is there for others.
     context.bells.ring([subscription.id]);
-    Ok(settled)
+    let failed = errors.len();
+    match errors.into_iter().next() {
+        Some(error) if failed == settled.len() => Err(error),
+        Some(error) => {
+            let (id, error) = (subscription.id, chain(&error));
+            warn!(subscription = %id, failed, %error, "could not settle some of what was pulled");
+            Ok(settled)
+        }
+        None => Ok(settled),
+    }
 }
 
 /// Has what waits for a client sent to it, up to so much; tells how much.

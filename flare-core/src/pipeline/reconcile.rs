@@ -46,13 +46,13 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
     let every = context.settings.reconcile_every;
     let pulse = context.pulse("reconcile");
     let mut reconciler = Reconciler::new(&context, &pulse);
-    let (mut wish, mut failures) = (LookReason::Start, 0);
+    let (mut reason, mut failures) = (LookReason::Start, 0);
     loop {
         pulse.works();
         let round = tokio::select! {
             biased;
             () = stop.requested() => break,
-            round = reconciler.turn(wish) => round,
+            round = reconciler.turn(reason) => round,
         };
         let pause = match round {
             Ok(found) => {
@@ -60,7 +60,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
                 if found > 0 {
                     info!(found, "announced changes that were not spread yet");
                 }
-                (wish, failures) = (LookReason::Regular, 0);
+                (reason, failures) = (LookReason::Regular, 0);
                 every
             }
             Err(error) => {
@@ -72,7 +72,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, mut stop: Stop) {
         tokio::select! {
             biased;
             () = stop.requested() => break,
-            () = context.tasks_lost.notified() => wish = LookReason::Lost,
+            () = context.tasks_lost.notified() => reason = LookReason::Lost,
             () = context.sleep(context.jittered(pause)) => {}
         }
     }
@@ -96,10 +96,10 @@ impl<'a> Reconciler<'a> {
     }
 
     /// Announces what was lost, if this node is the one that looks; tells how much that was.
-    async fn turn(&mut self, wish: LookReason) -> Result<usize> {
+    async fn turn(&mut self, reason: LookReason) -> Result<usize> {
         let held = self.claim.keep().await?;
         if !held {
-            let taken = match wish {
+            let taken = match reason {
                 LookReason::Regular => self.claim.take_if_free().await?,
                 // Another node may hold the claim and know nothing of it.
                 LookReason::Lost => self.claim.take().await?,
@@ -113,7 +113,7 @@ impl<'a> Reconciler<'a> {
             }
             self.looks = Looks::since(self.context.now());
         }
-        self.look(wish == LookReason::Lost).await
+        self.look(reason == LookReason::Lost).await
     }
 
     /// Announces what counts as lost, or everything.
@@ -142,7 +142,7 @@ impl<'a> Reconciler<'a> {
             if lost.is_empty() {
                 continue;
             }
-            // Whoever has taken the claim meanwhile announces them.
+            // The node that has taken the claim meanwhile announces them.
             if !self.claim.keep().await? {
                 return Ok(found);
             }

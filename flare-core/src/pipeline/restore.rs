@@ -9,13 +9,13 @@ use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::context::Context;
-use super::task::Task;
 use crate::error::Result;
 use crate::model::SubscriptionStatus;
+use crate::port::task::Task;
 use crate::port::{Outgoing, QueueExt, QueueName};
 use crate::tools::lock;
 
-/// Above this many queues those nobody waits for are forgotten.
+/// Above this many queues those that no task waits for are forgotten.
 const MANY: usize = 1_024;
 /// Above this many queues all are forgotten: one that is missing then counts as new, once.
 const VERY_MANY: usize = 65_536;
@@ -28,14 +28,14 @@ type RestoreAttempt = Option<(Duration, Result<Made>)>;
 pub(crate) enum Made {
     /// It is there again.
     There,
-    /// It belonged to a subscription that is gone: nobody needs it.
+    /// It belonged to a subscription that is gone: it is not needed.
     NotNeeded,
 }
 
 /// The queues there were, and those that were made again.
 #[derive(Debug, Default)]
 pub(crate) struct Restorer {
-    /// Queues that were used: if one of them is missing, somebody took it away.
+    /// Queues that were used: if one of them is missing, it was taken away.
     seen: RwLock<HashSet<QueueName>>,
     queues: Mutex<HashMap<QueueName, Arc<RestoredQueue>>>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Restorer {
 /// A queue that may vanish, and come back.
 #[derive(Debug, Default)]
 pub(crate) struct RestoredQueue {
-    /// Whoever makes it holds the lock.
+    /// The task that makes it holds the lock.
     attempt: tokio::sync::Mutex<RestoreAttempt>,
     made: Notify,
 }
 
 impl RestoredQueue {
-    /// Waits until it is made again. Whoever waited for its messages waited where they do not come.
+    /// Waits until it is made again. A listener to its messages waited where they do not come.
     pub(crate) async fn is_made(&self) {
         self.made.notified().await;
     }
@@ -97,9 +97,13 @@ impl Context {
 
     async fn make_again(&self, queue: &QueueName, restored: &RestoredQueue) -> Result<Made> {
         let vanished = self.restorer.has_seen(queue);
+        // A worker that was frozen misses the queues of what was removed meanwhile.
+        if !self.is_needed(queue).await? {
+            return Ok(Made::NotNeeded);
+        }
         self.queue.create(queue).await?;
-        // Whoever removes a subscription marks it, then looks for its queues; we look for the mark
-        // after making one: one of us sees the other.
+        // The removal of a subscription marks it, then looks for its queues; we look for the mark
+        // after making one: one of us sees the other. Expiry finds what we make and die before we look.
         match self.is_needed(queue).await {
             Ok(true) => {}
             Ok(false) => {
@@ -107,7 +111,7 @@ impl Context {
                 return Ok(Made::NotNeeded);
             }
             Err(error) => {
-                // Whoever misses it next makes it again, and sees.
+                // The next that misses it makes it again, and sees.
                 self.queue.delete(queue).await?;
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! Takes a subscription somebody wants gone; gives it marked as deleting, which frees its urls,
+//! Takes a subscription that a caller wants gone; gives it marked as deleting, which frees its urls,
 //! hides it from readers and ends its lanes. What it leaves behind is removed by a stored job.
 
 use tracing::warn;
@@ -16,7 +16,7 @@ pub(crate) enum Retired {
     Done,
     /// It was not there to be marked.
     Gone,
-    /// It is not what it was when somebody wished it gone.
+    /// It is not what it was when its deletion was asked for.
     Changed,
 }
 
@@ -43,7 +43,7 @@ async fn mark(context: &Context, subscription: Subscription, exactly: bool) -> R
         let generation = next.generation;
         next.status = SubscriptionStatus::Deleting;
         next.reason = None;
-        // Its lanes may write for as long as they work: whoever owns their slot has to say that they
+        // Its lanes may write for as long as they work: the owner of their slot has to say that they
         // have ended before what they wrote is removed.
         let slot = context.slot_of(&next);
         next.moving_from.get_or_insert(slot);
@@ -86,7 +86,7 @@ pub(crate) async fn discard(context: &Context, id: SubscriptionId) -> Result<boo
     Ok(true)
 }
 
-/// Asks for a deleting subscription to be removed, unless somebody has; any number of times.
+/// Asks for a deleting subscription to be removed, unless that was done; any number of times.
 pub(crate) async fn remove_later(context: &Context, deleting: SubscriptionId) -> Result<()> {
     let subject = deleting.to_string();
     jobs::ask(context, JobKind::RemoveSubscription, subject, jobs::AT_ONCE).await?;

@@ -2,7 +2,7 @@
 //! comes back which has to wait. Plain state: no store, no clock, no queue.
 //!
 //! A stage has one worker more than its settings say. While the others are busy, the last one does
-//! not begin with a resource that somebody is at already: so however much there is to do for a few
+//! not begin with a resource that a worker is at already: so however much there is to do for a few
 //! resources, the change of another one finds a worker.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::model::ResourceId;
 /// What has to wait comes back no sooner than this, and no later than that.
 const SOONEST: Duration = Duration::from_millis(100);
 const LATEST: Duration = Duration::from_secs(30);
-/// What has to wait comes back so many times as fast as it is worked on: nobody runs out of work, and
+/// What has to wait comes back so many times as fast as it is worked on: no worker runs out of work, and
 /// little comes back too early.
 const AHEAD: u32 = 2;
 /// Resources remembered for their pace.
@@ -47,7 +47,7 @@ impl Shares {
         self.busy >= self.workers
     }
 
-    /// Whether nobody is left for the change of another resource.
+    /// Whether no worker is left for the change of another resource.
     pub(super) fn is_full(&self) -> bool {
         self.busy > self.workers
     }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(shares.begin([bulk], now), [bulk]);
         assert!(shares.is_busy());
         assert_eq!(shares.begin([bulk], now), []);
-        assert!(!shares.is_full(), "whoever has nothing to do is not busy");
+        assert!(!shares.is_full(), "a worker that has nothing to do is not busy");
         assert_eq!(shares.begin([bulk, other], now), [other]);
         assert!(shares.is_full());
         shares.leave(other, true);
@@ -140,7 +140,7 @@ mod tests {
         let (mut shares, bulk, other) = (Shares::new(1), resource(1), resource(2));
         let now = Duration::ZERO;
         assert_eq!(shares.begin([bulk, other], now), [bulk, other]);
-        assert_eq!(shares.begin([other], now), [], "somebody is at it");
+        assert_eq!(shares.begin([other], now), [], "a worker is at it");
         shares.leave(other, false);
         assert!(shares.is_busy(), "with the bulk");
         assert_eq!(shares.begin([bulk, other], now), [other]);
@@ -163,7 +163,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whoever begins and ends: no resource has all workers, and one that has none may begin
+        /// Whichever begin and end: no resource has all workers, and one that has none may begin
         /// whenever there is a worker.
         #[test]
         fn a_resource_that_has_nobody_may_always_begin(

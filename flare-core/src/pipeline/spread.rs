@@ -71,7 +71,7 @@ pub(super) async fn spread(
         let began = context.clock.monotonic();
         let members = match &mut members {
             Some(members) => members,
-            // After the documents were written: whoever subscribed before that is in it.
+            // After the documents were written: every subscription of before that is in it.
             None => members.insert(context.repository.members(resource, partition).await?),
         };
         let rows = BATCHES.saturating_mul(context.batch_limit());
@@ -138,7 +138,7 @@ async fn write(
             if rows.len() == limit {
                 repository.spread_rows(std::mem::take(&mut rows)).await?;
                 turn.advances();
-                // A store that never waits would let nobody else run in between.
+                // A store that never waits would let no other task run in between.
                 tokio::task::yield_now().await;
             }
             let document = DocumentKey::new(turn.resource, url.clone());

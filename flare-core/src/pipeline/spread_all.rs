@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::lane::Handover;
-use super::lanes::LanePlace;
+use super::lanes::LaneAddress;
 use super::load::Documents;
 use super::spread::{BATCHES, dispatched};
 use super::turn::Turn;
@@ -22,10 +22,10 @@ use crate::tools::lock;
 
 /// Documents at a time that lanes are handed: of more, each lane reads its own together.
 const HANDED: usize = 16;
-/// Bytes of them, which nobody counts until a lane has them.
+/// Bytes of them, which are not counted until a lane has them.
 const HANDED_BYTES: usize = 256 << 10;
 
-/// How long a resource is known to be spread partition by partition. Whoever is wrong about it asks the store
+/// How long a resource is known to be spread partition by partition. A worker that is wrong about it asks the store
 /// once too often, or takes the longer way.
 const APART_FOR: Duration = Duration::from_secs(30);
 /// Resources that are known to be.
@@ -83,7 +83,7 @@ pub(super) async fn spread_to_all(turn: &Turn<'_>, documents: &mut Documents) ->
 #[derive(Debug, Default)]
 struct UntoldRows {
     /// The lanes that got something to do, and their rows.
-    lanes: BTreeMap<LanePlace, Vec<RowKey>>,
+    lanes: BTreeMap<LaneAddress, Vec<RowKey>>,
     rows: HashMap<RowKey, (Row, Document)>,
     /// When it was asked for: as a moment of this process, and by the store's clock.
     asked: (u64, Timestamp),
@@ -146,8 +146,8 @@ impl UntoldRows {
 
     fn take(&mut self, context: &Context, done: DocumentsSpread, whole: bool) {
         self.members.extend(done.members.iter().map(|member| member.subscription));
-        for (place, keys) in lanes(context, &done.members, &done.spread) {
-            self.lanes.entry(place).or_default().extend(keys);
+        for (address, keys) in lanes(context, &done.members, &done.spread) {
+            self.lanes.entry(address).or_default().extend(keys);
         }
         for written in done.written.into_iter().filter(|_| whole) {
             let WrittenRows { document, rows } = written;
@@ -161,14 +161,14 @@ impl UntoldRows {
     async fn tell(mut self, turn: &Turn<'_>) -> Result<()> {
         let (context, (moment, at)) = (turn.context, self.asked);
         let mut far = BTreeSet::new();
-        for (place, keys) in self.lanes {
+        for (address, keys) in self.lanes {
             // Half of them would have it look for the rest all the same.
             let rows: Option<Vec<_>> = keys.iter().map(|key| self.rows.remove(key)).collect();
             let handover = rows.map(|rows| Handover { moment, at, rows });
             let near = context.settings.shortcuts.hand_over
-                && context.near.tell(place, handover, &*context.clock);
+                && context.near.tell(address, handover, &*context.clock);
             if !near {
-                far.insert((place.lane, place.slot));
+                far.insert((address.lane, address.slot));
             }
         }
         if !far.is_empty() {
@@ -185,14 +185,14 @@ fn lanes(
     context: &Context,
     members: &[Member],
     documents: &[DocumentUrl],
-) -> BTreeMap<LanePlace, Vec<RowKey>> {
-    let mut lanes: BTreeMap<LanePlace, Vec<RowKey>> = BTreeMap::new();
+) -> BTreeMap<LaneAddress, Vec<RowKey>> {
+    let mut lanes: BTreeMap<LaneAddress, Vec<RowKey>> = BTreeMap::new();
     for member in members.iter().filter(|it| it.status == SubscriptionStatus::Active) {
         let (id, slot) = (member.subscription, context.slot(member.subscription, member.slot));
         for url in documents {
             let lane = LaneId::new(id, url.bucket().lane(member.lanes));
-            let place = LanePlace { lane, slot, lanes: member.lanes };
-            lanes.entry(place).or_default().push(RowKey::new(id, url.clone()));
+            let address = LaneAddress { lane, slot, lanes: member.lanes };
+            lanes.entry(address).or_default().push(RowKey::new(id, url.clone()));
         }
     }
     lanes

@@ -11,8 +11,8 @@ use super::context::Context;
 use super::progress::Pulse;
 use super::restore::{Made, RestoredQueue};
 use super::stop::Stop;
-use super::task::Task;
 use crate::error::{Error, ErrorKind, Result};
+use crate::port::task::Task;
 use crate::port::{Incoming, QueueExt, QueueName, Receipt, Receive, Settlement};
 use crate::tools::doubled;
 
@@ -28,14 +28,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A queue that tasks are taken from.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct TaskSource {
     context: Arc<Context>,
     queue: QueueName,
     restored: Arc<RestoredQueue>,
     deaf: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
-impl Source {
+impl TaskSource {
     pub(crate) fn new(context: Arc<Context>, queue: QueueName) -> Self {
         let restored = context.restorer.of(&queue);
         Self { context, queue, restored, deaf: None }
@@ -52,7 +52,7 @@ impl Source {
     where
         W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
     {
-        SourceWorker { source: self, pulse, stop, work }.wait_for_tasks().await;
+        TaskSourceWorker { source: self, pulse, stop, work }.wait_for_tasks().await;
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -60,7 +60,7 @@ impl Source {
     }
 
     /// How long a batch is a worker's alone unless it asks for more: longer than a request to a
-    /// client may take, which is the longest that anything here waits for somebody else.
+    /// client may take, which is the longest that anything here waits for another.
     fn visibility(&self) -> Duration {
         SHORTEST_VISIBILITY.max(self.context.settings.timeout.saturating_mul(2))
     }
@@ -102,7 +102,7 @@ impl Source {
                 self.context.queue.extend(&self.queue, batch.to_vec(), self.visibility()).await
             {
                 if let Err(error) = extended {
-                    // Somebody else may work on it too, which is no harm.
+                    // Another worker may work on it too, which is no harm.
                     debug!(queue = %self.queue, error = %chain(&error), "could not keep a message");
                 }
             }
@@ -131,7 +131,7 @@ impl Source {
         if error.kind() == ErrorKind::NotFound {
             match context.restore(queue, asked).await {
                 Ok(Made::There) => return,
-                // Whoever listens here is told to stop soon.
+                // The listener here is told to stop soon.
                 Ok(Made::NotNeeded) => {}
                 Err(error) => {
                     warn!(%queue, error = %chain(&error), "could not make the queue again")
@@ -152,14 +152,14 @@ impl Source {
     }
 }
 
-struct SourceWorker<W> {
-    source: Source,
+struct TaskSourceWorker<W> {
+    source: TaskSource,
     pulse: Pulse,
     stop: Stop,
     work: W,
 }
 
-impl<W> SourceWorker<W>
+impl<W> TaskSourceWorker<W>
 where
     W: AsyncFn(Vec<Task>) -> Vec<Result<()>>,
 {
@@ -213,7 +213,7 @@ where
                     tasks.push(task);
                     receipts.push((message.receipt, message.attempt));
                 }
-                // Whoever wrote it understands it. It need not wait for ever: the stores know what it
+                // The version that wrote it understands it. It need not wait for ever: the stores know what it
                 // was about, and so does the version that wrote it.
                 Err(error) if error.unreadable().is_some() && message.attempt < LEFT_TO_NEWER => {
                     error.unreadable().into_iter().for_each(|it| context.note_unreadable(it));
@@ -221,7 +221,7 @@ where
                     settlements.push((message.receipt, Settlement::Retry { after }));
                 }
                 Err(error) => {
-                    // Nobody will ever understand it, and the stores still know what it was about.
+                    // No node will ever understand it, and the stores still know what it was about.
                     warn!(%queue, error = %chain(&error), "dropped a message that is no task");
                     settlements.push((message.receipt, Settlement::Done));
                 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Whoever holds it can tell the others to stop.
+/// Its holder can tell the others to stop.
 #[derive(Debug)]
 pub(crate) struct Stopper(watch::Sender<bool>);
 
@@ -26,7 +26,7 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Returns once stopping is wished for, or nobody is left who could wish for it.
+    /// Returns once stopping is wished for, or no handle is left that could wish for it.
     pub(crate) async fn requested(&mut self) {
         let _ = self.0.wait_for(|stop| *stop).await;
     }

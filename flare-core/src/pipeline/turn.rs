@@ -15,7 +15,7 @@ use super::shares::Shares;
 use crate::model::{DocumentUrl, PartitionId, ResourceId, Version};
 use crate::tools::lock;
 
-/// A turn that has lasted this long ends if nobody is left for others.
+/// A turn that has lasted this long ends if no worker is left for others.
 const TURN: Duration = Duration::from_secs(1);
 /// Workers that are at it for this long without an end are not about to be done.
 pub(super) const SOON: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ pub(super) struct Begun<'a> {
 }
 
 impl Begun<'_> {
-    /// Is done with one of them, perhaps before the others: whoever finds something to do for it next
+    /// Is done with one of them, perhaps before the others: the worker that finds something to do for it next
     /// does not have to wait for those.
     pub(super) fn done(&mut self, resource: ResourceId) {
         let Some(at) = self.resources.iter().position(|begun| *begun == resource) else { return };
@@ -196,7 +196,7 @@ impl<'a> Turn<'a> {
         self.floor.shares().took(self.resource, documents, took);
     }
 
-    /// Whether others wait that nobody is left for.
+    /// Whether others wait that no worker is left for.
     pub(super) fn is_over(&self) -> bool {
         let lasted = self.context.clock.monotonic().saturating_sub(self.began);
         lasted >= TURN && self.floor.shares().is_full()

@@ -1,5 +1,5 @@
 //! Takes records that could not be read; gives each a line in the log, once, and a place in the
-//! status for as long as somebody meets it. Never fails for one of them: all others go on.
+//! status for as long as a loop meets it. Never fails for one of them: all others go on.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

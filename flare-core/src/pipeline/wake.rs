@@ -1,28 +1,42 @@
-//! Takes who has something to do; gives them a message that says so. A lost one costs time only:
+//! Messages that say who has something to do, or something to read again. A lost one costs time only:
 //! lanes look for themselves now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
+use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use tracing::warn;
 
 use super::context::Context;
 use super::restore::Made;
 use super::stage::chain;
-use super::task::{LANES_PER_TASK, Task};
 use crate::error::{ErrorKind, Result};
-use crate::model::{LaneId, Placement, SlotHash, Subscription, SubscriptionId};
+use crate::model::{ConsumerId, LaneId, Placement, Subscription, SubscriptionId};
+use crate::ownership::SlotNumbers;
+use crate::port::task::{LANES_PER_TASK, Task};
 use crate::port::{Outgoing, QueueExt, QueueName};
 
 /// Queues that are told something at the same time: each may be a round trip away.
 const AT_A_TIME: usize = 16;
 
+/// A way to all runtimes on the same stores that is faster, or surer, than the slot's queue.
+#[async_trait]
+pub(crate) trait Announcer: fmt::Debug + Send + Sync {
+    /// Has the node that works a subscription read it again.
+    async fn announce_change(&self, subscription: SubscriptionId) -> Result<()>;
+
+    /// Has the node that works a consumer read it again.
+    async fn announce_consumer(&self, consumer: ConsumerId) -> Result<()>;
+}
+
 impl Context {
-    /// Wakes lanes, each with its slot: all that can be, whatever fails. The first failure is the
-    /// answer.
+    /// Wakes lanes, each with its slot, and those of this process that pull from them: all that can be, whatever
+    /// fails. The first failure is the answer.
     pub(crate) async fn wake(&self, lanes: impl IntoIterator<Item = (LaneId, u32)>) -> Result<()> {
         let mut by_queue: BTreeMap<QueueName, Vec<LaneId>> = BTreeMap::new();
         for (lane, slot) in lanes {
+            self.bells.ring([lane.subscription]);
             by_queue.entry(self.queue_of(lane, slot)).or_default().push(lane);
         }
         let announced = stream::iter(by_queue).map(|(queue, lanes)| async move {
@@ -59,13 +73,13 @@ impl Context {
         }
     }
 
-    /// Tells whoever works a subscription, or is going to, to read it again.
+    /// Tells the owner of a subscription's slot, and of the one it has yet to leave, to read it again.
     pub(crate) async fn refresh(&self, changed: &Subscription) -> Result<()> {
         let slots = [Some(self.slot_of(changed)), changed.moving_from].into_iter().flatten();
         self.refresh_in(changed.id, slots).await
     }
 
-    /// Tells whoever works these slots to read a subscription again.
+    /// Tells the owners of these slots to read a subscription again.
     pub(crate) async fn refresh_in(
         &self,
         subscription: SubscriptionId,
@@ -82,32 +96,42 @@ impl Context {
             }
             outcome
         };
-        tokio::join!(announced, self.proclaim(subscription)).0
+        tokio::join!(announced, self.announce_to_all(subscription)).0
     }
 
     /// Tells all runtimes at once, where there is a way; the queue tells the owner all the same.
-    async fn proclaim(&self, subscription: SubscriptionId) {
-        let Some(herald) = &self.herald else { return };
-        if let Err(error) = herald.tell(subscription).await {
+    async fn announce_to_all(&self, subscription: SubscriptionId) {
+        let Some(announcer) = &self.announcer else { return };
+        if let Err(error) = announcer.announce_change(subscription).await {
             warn!(%subscription, error = %chain(&error), "could not tell all nodes of a change");
         }
     }
 
-    /// The slot a subscription's lanes belong to: the one that is reserved for them, or the one they
-    /// are hashed onto.
-    pub(crate) fn slot(&self, subscription: SubscriptionId, pinned: Option<u32>) -> u32 {
-        // A number from other settings reserves nothing.
-        let pinned = pinned.filter(|slot| (self.slots..self.all_slots()).contains(slot));
-        pinned.unwrap_or_else(|| SlotHash::of(subscription).slot(self.slots))
+    /// Tells the owner of a consumer's slot to read it again. It finds it by itself at its next sweep.
+    pub(crate) async fn refresh_consumer(&self, consumer: ConsumerId) {
+        let Some(announcer) = &self.announcer else { return };
+        if let Err(error) = announcer.announce_consumer(consumer).await {
+            warn!(%consumer, error = %chain(&error), "could not tell all nodes of a change");
+        }
+    }
+
+    /// The slots there are to work.
+    pub(crate) fn slot_numbers(&self) -> SlotNumbers {
+        SlotNumbers::new(self.slots, self.settings.pinned_slots)
+    }
+
+    /// The slot of a subscription that has reserved one, or not.
+    pub(crate) fn slot(&self, subscription: SubscriptionId, reserved: Option<u32>) -> u32 {
+        self.slot_numbers().slot(subscription, reserved)
     }
 
     pub(crate) fn slot_of(&self, subscription: &Subscription) -> u32 {
-        self.slot(subscription.id, subscription.slot)
+        self.slot_numbers().of(subscription)
     }
 
-    /// How many slots there are to work: those that lanes are hashed onto, then the reserved ones.
+    /// How many slots there are to work.
     pub(crate) fn all_slots(&self) -> u32 {
-        self.slots.saturating_add(self.settings.pinned_slots)
+        self.slot_numbers().all()
     }
 
     /// Sends messages, bringing back a queue that has vanished. The first failure is the answer.

@@ -1,4 +1,4 @@
-//! Takes nothing; gives the time and a way to wait for it. The only place in the core that may
+//! The time, and a way to wait for it. The only place in the core that may
 //! ask the system for either.
 
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::model::Timestamp;
 ///   lapses meanwhile.
 /// - **C3** `sleep_until` returns once `now` has reached the deadline, at once if it already has,
 ///   and never before.
-/// - **C4** Dropping a sleep costs nothing and wakes nobody.
+/// - **C4** Dropping a sleep costs nothing and wakes no other.
 /// - **C5** `sleep` returns once `monotonic` has moved on by the time given, and never before: setting
 ///   the wall clock makes it neither longer nor shorter. After the machine was suspended it may be
-///   late, so whoever may only do something within a time asks the clock before doing it.
+///   late, so a caller that may only do something within a time asks the clock before doing it.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall-clock time.
@@ -53,7 +53,7 @@ pub struct SystemClock {
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
 /// The same for a sleep that no clock being set can end, only a machine having been suspended: that is
-/// rarer and costs whoever sleeps less.
+/// rarer and costs the sleeper less.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
 /// A moment of a clock that goes on while the machine is suspended, where there is one.
@@ -129,7 +129,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that shows the second it was set to, and where nobody waits.
+/// A clock that shows the second it was set to, and where no sleep ends.
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct At(std::sync::atomic::AtomicU64);

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::model::{Action, DocumentUrl, Method, SubscriptionId, Timestamp, Version};
+use crate::model::{
+    Action, AttemptPhases, DocumentUrl, Method, SubscriptionId, Timestamp, Version,
+};
 
 /// Makes one attempt to tell a client something.
 ///
@@ -115,13 +117,16 @@ pub struct DeliveryOutcome {
     pub whole: bool,
     /// How long it took.
     pub duration: Duration,
+    /// Which parts of that the transport can tell apart; none, if it does not say.
+    pub phases: AttemptPhases,
 }
 
 impl DeliveryOutcome {
     /// The client answered with `status`, and without a body.
     pub fn answered(status: u16) -> Self {
         let reply = Reply::Answered { status, retry_after: None, excerpt: Bytes::new() };
-        Self { sent: true, reply, whole: true, duration: Duration::ZERO }
+        let (duration, phases) = (Duration::ZERO, AttemptPhases::default());
+        Self { sent: true, reply, whole: true, duration, phases }
     }
 
     /// No answer came; `sent` tells whether the request may have left.
@@ -131,6 +136,7 @@ impl DeliveryOutcome {
             reply: Reply::Failed { kind, message: message.into() },
             whole: false,
             duration: Duration::ZERO,
+            phases: AttemptPhases::default(),
         }
     }
 
@@ -138,6 +144,13 @@ impl DeliveryOutcome {
     #[must_use]
     pub fn after(mut self, duration: Duration) -> Self {
         self.duration = duration;
+        self
+    }
+
+    /// The same outcome with the parts of its time that are known.
+    #[must_use]
+    pub fn in_phases(mut self, phases: AttemptPhases) -> Self {
+        self.phases = phases;
         self
     }
 }

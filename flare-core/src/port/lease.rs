@@ -72,7 +72,7 @@ pub trait Lease: fmt::Debug + Send + Sync + 'static {
 pub struct LeaseFacts {
     /// Only this process sees it, and it ends with the process.
     pub in_process: bool,
-    /// A lease ends with its holder's process, whatever ends that: nobody waits for its time.
+    /// A lease ends with its holder's process, whatever ends that: no node waits for its time.
     pub knows_deaths: bool,
 }
 

@@ -5,10 +5,11 @@
 //!
 //! | port | asks | clauses |
 //! |---|---|---|
-//! | [`Repository`] | keep documents, rows, resources, subscriptions and jobs | RE, RS, RD, RR, RJ, RU |
-//! | [`Queue`] | wake somebody up | Q |
+//! | [`Repository`] | keep documents, rows, resources, subscriptions, jobs, consumers and what was done | RE, RS, RD, RR, RJ, RC, RA, RU |
+//! | [`Queue`] | wake a worker up | Q |
 //! | [`Lease`] | agree on who is there and who does what | L |
 //! | [`Delivery`] | make one attempt to tell a client | D |
+//! | [`Source`] | give messages that documents are made of | S |
 //! | [`Clock`] | tell the time and wait | C |
 //! | [`Upkeep`] | keep a store in order, step by step | U |
 //!
@@ -27,6 +28,9 @@ mod lease;
 mod page;
 mod queue;
 mod repository;
+mod source;
+#[cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
+pub(crate) mod task;
 mod upkeep;
 
 pub use clock::{Clock, SystemClock};
@@ -41,11 +45,15 @@ pub use queue::{
     Settlement, Unsettled,
 };
 pub use repository::{
-    ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite,
-    DocumentsSpread, EpochGrant, JobStore, Member, OpenPartitions, Opened, Operation, Pending,
-    PendingQuery, Replaced, Replay, Repository, RepositoryFacts, ResourceStore, RowRemoval,
-    RowStore, RowUpdate, SlotQuery, SpreadAnswer, SpreadDocuments, SubscriptionStore, Undispatched,
-    WriteOutcome, WrittenRows, spread_in_steps,
+    AuditStore, ClaimRows, ClaimUpdate, ClosePartition, Closed, ConsumerStore, DocumentHead,
+    DocumentStore, DocumentWrite, DocumentsSpread, EpochGrant, JobStore, Member, OpenPartitions,
+    Opened, Operation, Pending, PendingQuery, Replaced, Replay, Repository, RepositoryFacts,
+    ResourceStore, RowRemoval, RowStore, RowUpdate, SlotQuery, SpreadAnswer, SpreadDocuments,
+    SubscriptionStore, Undispatched, WriteOutcome, WrittenRows, spread_in_steps,
+};
+pub use source::{
+    CheckpointKeeper, Source, SourceConnector, SourceFacts, SourceLag, SourceMessage,
+    SourceOpening, SourceSettlement,
 };
 pub use upkeep::{Part, Purpose, Step, StepKind, StepOutcome, StepProgress, Upkeep, no_backup};
 

@@ -1,4 +1,4 @@
-//! Takes messages; gives each to somebody, at least once. A queue is a wake-up, never the truth.
+//! Takes messages; gives each to a receiver, at least once. A queue is a wake-up, never the truth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use super::Scan;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Invalid, LaneId};
 
-/// Moves messages from whoever has work to whoever does it.
+/// Moves messages from those that have work to those that do it.
 ///
 /// # Contract
-/// - **Q1** At least once: a message whose send returned is received by somebody, unless it was
+/// - **Q1** At least once: a message whose send returned is received by some receiver, unless it was
 ///   coalesced, or its queue was deleted or lost. It is received again after its visibility ends
 ///   without settlement.
 /// - **Q2** A message settled as done is never received again.
@@ -23,7 +23,7 @@ use crate::model::{Invalid, LaneId};
 /// - **Q4** A delayed message is not received before its delay has passed.
 /// - **Q5** A received message is invisible to others until its visibility ends; extending counts
 ///   from the time of the extension.
-/// - **Q6** A receipt that is no longer good (visibility ended and somebody else has it, or its
+/// - **Q6** A receipt that is no longer good (visibility ended and another receiver has it, or its
 ///   queue is gone) settles as [`ErrorKind::Lost`] and changes nothing. The receipt comes back
 ///   with the error, so that nothing is settled twice by mistake.
 /// - **Q7** Where the facts say `coalesces`, a message whose key equals that of one *waiting* in
@@ -151,7 +151,7 @@ pub struct QueueFacts {
     pub ordered: bool,
     /// Whether coalescing keys are honoured; elsewhere they are ignored.
     pub coalesces: bool,
-    /// Slots that suit it, where the host does not say: each is a queue that somebody waits for all
+    /// Slots that suit it, where the host does not say: each is a queue that a node waits for all
     /// the time.
     pub slots: u32,
 }
@@ -348,7 +348,7 @@ impl fmt::Debug for Receipt {
 pub enum Settlement {
     /// The work is done: never again.
     Done,
-    /// Give it to somebody after this time.
+    /// Give it to a receiver after this time.
     Retry {
         /// How long it stays invisible.
         after: Duration,

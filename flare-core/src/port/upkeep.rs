@@ -1,5 +1,5 @@
 //! Takes what a store should be like; gives the steps that are missing, and takes them one by one.
-//! Never decides whether to: a plan is shown to somebody first.
+//! Never decides whether to: a plan is shown to an operator first.
 
 use std::fmt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::model::Invalid;
 
 /// Keeps what a backend needs in its store (collections, indexes, queues, migrations) in order.
 ///
-/// A [plan](Self::plan) is a list of [steps](Step) in the order they are to be taken. Whoever
-/// [applies](Self::apply) them has shown them to somebody, so time has passed: every step is taken
+/// A [plan](Self::plan) is a list of [steps](Step) in the order they are to be taken. The operator who
+/// [applies](Self::apply) them has looked at them, so time has passed: every step is taken
 /// only if the store is still as it was planned from.
 ///
 /// # Contract
@@ -30,7 +30,7 @@ use crate::model::Invalid;
 /// - **U5** A cleanup lists nothing that is in use, nothing that a setup or fixup would bring back,
 ///   and nothing that is not Flare's.
 /// - **U6** A step is known by its id. One that this backend could not have planned for that
-///   purpose (somebody else's, another purpose's, made up) is [`ErrorKind::Invalid`], as
+///   purpose (another store's, another purpose's, made up) is [`ErrorKind::Invalid`], as
 ///   [`Step::refused`] makes it, and changes nothing.
 /// - **U7** A step with an amount says how far it is, at least once before it is
 ///   [`StepOutcome::Done`]. What it says never falls, and never exceeds the total.
@@ -75,7 +75,7 @@ pub trait StepProgress: Send + Sync {
     fn advanced(&self, done: u64, total: Option<u64>);
 }
 
-/// For whoever does not want to hear it.
+/// For a caller that does not want to hear it.
 impl StepProgress for () {
     fn advanced(&self, _done: u64, _total: Option<u64>) {}
 }
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn an_id_names_the_change_and_what_it_was_planned_from() {
-        let step = Step::delete("queue lane-1", "nobody");
+        let step = Step::delete("queue lane-1", "no lane");
         assert_eq!(step.id, "delete queue lane-1");
         let (one, other) = (step.clone().planned_from("2 lanes"), step.planned_from("3 lanes"));
         assert_ne!(one.id, other.id);

@@ -23,7 +23,7 @@ use crate::port::{Part, Purpose, Step, StepOutcome, StepProgress, Upkeep};
 /// for (part, step) in plan.steps() {
 ///     println!("{} ({}): {} {}, {}", part.part, part.backend, step.kind, step.subject, step.reason);
 /// }
-/// let report = caretaker.apply(&plan, &()).await?; // if somebody likes what was shown
+/// let report = caretaker.apply(&plan, &()).await?; // if an operator likes what was shown
 /// assert!(report.failure().is_none());
 /// # Ok::<(), flare_core::Error>(())
 /// # })?;
@@ -48,7 +48,7 @@ impl Caretaker {
     }
 
     /// Plans again, and takes those steps of `plan` that are still planned, in its order, up to the
-    /// first that fails. A step that `plan` does not have is not taken: nobody has seen it.
+    /// first that fails. A step that `plan` does not have is not taken: no operator has seen it.
     ///
     /// An error means that it could not be planned again, and that nothing was changed; a step that
     /// failed is in the report. Applying the plan once more is safe in either case.
@@ -80,14 +80,14 @@ impl Caretaker {
         Ok(report)
     }
 
-    /// The steps of every part, each with whoever takes it.
+    /// The steps of every part, each with the store that takes it.
     async fn look(&self, purpose: Purpose, parts: &[Part]) -> Result<Vec<Planned<'_>>> {
         let mut planned: Vec<Planned<'_>> = Vec::new();
         for upkeep in self.upkeep.iter().filter(|upkeep| parts.contains(&upkeep.part())) {
             let part = PartPlan::new(upkeep.part(), upkeep.backend());
             let steps = upkeep.plan(purpose).await?;
             let steps = steps.into_iter().map(|step| (&**upkeep, step));
-            // Two that keep the same part of the same backend are one to whoever looks at it.
+            // Two that keep the same part of the same backend are one to an operator.
             match planned.iter_mut().find(|there| there.part.is_beside(&part)) {
                 Some(there) => there.steps.extend(steps),
                 None => planned.push(Planned { part, steps: steps.collect() }),
@@ -97,7 +97,7 @@ impl Caretaker {
     }
 }
 
-/// The steps of one part, each with whoever takes it.
+/// The steps of one part, each with the store that takes it.
 struct Planned<'a> {
     part: PartPlan,
     steps: Vec<(&'a dyn Upkeep, Step)>,

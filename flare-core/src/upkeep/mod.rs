@@ -1,4 +1,4 @@
-//! Keeping stores in order, in two moves: a [`Plan`] that somebody looks at, and its apply.
+//! Keeping stores in order, in two moves: a [`Plan`] that an operator looks at, and its apply.
 //!
 //! A [`Backend`](crate::Backend) brings what knows its own stores ([`Upkeep`](crate::port::Upkeep));
 //! here is what is the same for all of them. The [`Caretaker`] plans over all parts, and applies

@@ -1,4 +1,4 @@
-//! Takes what happens while a plan is applied; gives it to whoever wants to follow.
+//! Takes what happens while a plan is applied; gives it to a caller that wants to follow.
 
 use super::plan::PartPlan;
 use super::report::StepResult;
@@ -17,7 +17,7 @@ pub trait Observer: Send + Sync {
     fn ended(&self, step: &Step, result: &StepResult);
 }
 
-/// For whoever does not want to follow.
+/// For a caller that does not want to follow.
 impl Observer for () {
     fn started(&self, _part: &PartPlan, _step: &Step) {}
 

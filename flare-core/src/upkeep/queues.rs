@@ -1,5 +1,5 @@
 //! Takes any queue and the repository beside it; gives the queues that are missing, and those that
-//! are nobody's. Never looks at messages.
+//! belong to nothing. Never looks at messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -45,7 +45,7 @@ struct QueueLayout {
 
 const PARTITION: &str = "changes wait there for their partitions to be found";
 const SPREAD: &str = "partitions wait there for their rows to be written";
-const SLOT: &str = "wake-ups and news of the slot's lanes wait there";
+const SLOT: &str = "wake-ups and changed settings of the slot's lanes wait there";
 const LANE: &str = "wake-ups of the lane wait there";
 
 /// A subscription that cannot be read may have any number of lanes, so all of its queues are needed.
@@ -71,7 +71,7 @@ impl QueueUpkeep {
 
     /// The same, where so many more slots are reserved for single subscriptions
     /// ([`Settings::pinned_slots`](crate::pipeline::Settings::pinned_slots)): their queues are made when
-    /// somebody has them, and are nobody's only beyond that number.
+    /// a subscription has them, and belong to nothing only beyond that number.
     #[must_use]
     pub fn reserving(mut self, slots: u32) -> Self {
         if let Some(layout) = &mut self.layout {
@@ -268,7 +268,7 @@ fn creation(queue: &QueueName, reason: &str) -> Step {
     Step::create(format!("queue {queue}"), reason)
 }
 
-/// What makes a queue nobody's.
+/// What makes a queue belong to nothing.
 #[derive(Debug, Clone, Copy)]
 enum QueueState {
     /// How many lanes its subscription has, if there is one.

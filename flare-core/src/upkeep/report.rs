@@ -52,7 +52,7 @@ pub enum StepResult {
     },
     /// A step before it failed.
     NotTried,
-    /// The plan does not have it: whoever looked at the plan has not seen it, so it was not tried.
+    /// The plan does not have it: the operator who looked at the plan has not seen it, so it was not tried.
     New,
 }
 

@@ -19,7 +19,7 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 #[test]
 fn every_history_has_one_worker_per_slot_and_ends_with_all_slots_worked() {
-    pool::live_all(HISTORIES, "cluster histories", run);
+    pool::live_all(HISTORIES, run);
 }
 
 fn run(seed: u64, log: bool) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flare_core::cluster::{SlotChange, Trust};
+use flare_core::internals::{SlotChange, Trust};
 use flare_core::model::Epoch;
 use flare_core::port::Clock;
 use flare_testkit::ManualClock;

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::cluster::{
-    ClusterHandle, ClusterMember, ClusterSettings, ClusterView, DrainLimit, Health, SlotPlan,
-};
+use flare_core::cluster::{ClusterHandle, ClusterSettings, ClusterView, Health, SlotPlan};
+use flare_core::internals::{ClusterMember, DrainLimit};
 use flare_core::model::{Epoch, NodeId, Timestamp};
 use flare_core::port::{Clock, Lease};
 use flare_testkit::{ManualClock, intercept};
@@ -247,10 +246,10 @@ impl World {
         assert!(plan.generation > self.generation);
         self.generation = plan.generation;
         for ((slot, state), last) in plan.numbered().zip(&mut self.epochs) {
-            let Some((node, tenure)) = state.worker() else { continue };
-            let same = last.0 == tenure.epoch && last.1 == Some(node);
-            assert!(same || tenure.epoch > last.0, "slot {slot}: {last:?} became {state:?}");
-            *last = (tenure.epoch, Some(node));
+            let Some((node, takeover)) = state.worker() else { continue };
+            let same = last.0 == takeover.epoch && last.1 == Some(node);
+            assert!(same || takeover.epoch > last.0, "slot {slot}: {last:?} became {state:?}");
+            *last = (takeover.epoch, Some(node));
         }
     }
 }

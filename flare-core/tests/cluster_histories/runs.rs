@@ -49,14 +49,21 @@ impl Runs {
 
     pub(crate) fn new(memory: &MemoryBackend, clients: &Clients) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
-        seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
         let owners = Arc::clone(&seen);
         clients.owned_by(Box::new(move |subscription| {
             let owners = owners.lock().unwrap();
             owners.worker(subscription).map(|(name, epoch)| (name.to_owned(), epoch))
         }));
         clients.may_be_handed_over();
-        Self { nodes: BTreeMap::new(), seen, starts: 0 }
+        let runs = Self { nodes: BTreeMap::new(), seen, starts: 0 };
+        runs.look_at(memory);
+        runs
+    }
+
+    /// Where lanes are, as these stores say.
+    pub(crate) fn look_at(&self, memory: &MemoryBackend) {
+        let place = Place::stored(memory.repository(), SLOTS);
+        self.seen.lock().unwrap().place = Some(place);
     }
 
     /// What nodes agree by.
@@ -184,6 +191,12 @@ impl History {
             }
         }
         self.pass(Duration::from_secs(3)).await;
+        self.drop_all().await;
+    }
+
+    /// All nodes are dropped wherever they are.
+    #[allow(clippy::unused_async, reason = "elsewhere it awaits")]
+    pub(crate) async fn drop_all(&mut self) {
         self.runs.nodes.clear();
     }
 
@@ -225,12 +238,11 @@ fn named(
     cluster.move_percent = 40;
     cluster.move_every = secs(1);
     cluster.hand_over_limit = secs(16);
-    Flare::builder(backend.clone())
+    let builder = Flare::builder(backend.clone())
         .delivery(Arc::new(clients.clone()))
         .clock(Arc::new(clock.clone()))
         .settings(settings)
         .cluster(cluster)
-        .seed(seed)
-        .build()
-        .unwrap()
+        .seed(seed);
+    plan.pulling(builder).build().unwrap()
 }

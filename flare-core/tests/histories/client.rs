@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::{Action, Epoch, SubscriptionId, Timestamp, Version};
-use flare_core::pipeline::{PullOutcome, PullSettlement};
 use flare_core::port::{
-    Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, RetryAfter,
+    Clock, Delivery, DeliveryOutcome, DeliveryRequest, FailureKind, Reply, Repository, RetryAfter,
 };
+use flare_core::{PullOutcome, PullSettlement};
 use flare_testkit::ManualClock;
 
+use crate::asked::AllAsked;
 use crate::known::{Behaviour, Known, Told, Wanted};
 use crate::plan::Plan;
 
@@ -38,27 +39,21 @@ struct Inner {
     rough: bool,
     /// Rows are forgotten some time after their document is gone, whatever the client holds.
     forgetful: bool,
-    /// Subscriptions that somebody wanted deleted: their rows are forgotten, and a spread that comes late
+    /// Subscriptions whose deletion a caller asked for: their rows are forgotten, and a spread that comes late
     /// may make one anew before their lanes have heard of it.
     deleted: BTreeSet<SubscriptionId>,
     /// What must not be sent any more: changes accepted after a pause or deletion returned.
     held: BTreeMap<SubscriptionId, Versions>,
     /// The replacement that has to be used for changes accepted after it returned.
     replaced: BTreeMap<SubscriptionId, (u32, Versions)>,
-    /// How often somebody asked for everything, or what is there, to be told anew.
-    retellings: BTreeMap<SubscriptionId, u32>,
+    /// What clients asked for beside.
+    asked: AllAsked,
     /// Clients that ask for what waits: what must not be sent by itself.
     passive: BTreeMap<SubscriptionId, Versions>,
     /// Those that asked for some of it to be sent.
     demanding: BTreeSet<SubscriptionId>,
     /// Until when those that became so may still be leaving their lanes: what waits then is in doubt.
     leaving: BTreeMap<SubscriptionId, Timestamp>,
-    /// What filters a client may have had; without any it wants everything.
-    filters: BTreeMap<SubscriptionId, Vec<Wanted>>,
-    /// The filter that counts for whatever is newer than this, where that is known.
-    certain: BTreeMap<SubscriptionId, (Wanted, Versions)>,
-    /// How long a client wants to hear nothing more of a document.
-    interval: Option<Duration>,
     known: BTreeMap<(SubscriptionId, String), Known>,
     violations: Vec<String>,
     crashes: u64,
@@ -84,7 +79,13 @@ struct UnderWay {
 pub(crate) type Versions = BTreeMap<String, Version>;
 
 impl Clients {
-    pub(crate) fn new(clock: ManualClock, seed: u64, plan: &Plan, log: bool) -> Self {
+    pub(crate) fn new(
+        clock: ManualClock,
+        store: Arc<dyn Repository>,
+        seed: u64,
+        plan: &Plan,
+        log: bool,
+    ) -> Self {
         let inner = Inner {
             random: fastrand::Rng::with_seed(seed),
             faults: plan.client_faults,
@@ -95,13 +96,10 @@ impl Clients {
             deleted: BTreeSet::new(),
             held: BTreeMap::new(),
             replaced: BTreeMap::new(),
-            retellings: BTreeMap::new(),
+            asked: AllAsked::new(store),
             passive: BTreeMap::new(),
             demanding: BTreeSet::new(),
             leaving: BTreeMap::new(),
-            filters: BTreeMap::new(),
-            certain: BTreeMap::new(),
-            interval: None,
             known: BTreeMap::new(),
             violations: Vec::new(),
             crashes: 0,
@@ -116,6 +114,12 @@ impl Clients {
     /// The same clients, for one of many senders.
     pub(crate) fn of(&self, sender: &str) -> Self {
         Self { sender: sender.to_owned(), ..self.clone() }
+    }
+
+    /// The stores are others from now on.
+    #[allow(dead_code, reason = "memory bears no outage")]
+    pub(crate) fn look_at(&self, store: Arc<dyn Repository>) {
+        self.lock().asked.look_at(store);
     }
 
     /// From now on a sender has to be whoever this names.
@@ -181,15 +185,17 @@ impl Clients {
 
     /// From now on a client may be told once more of what it has settled.
     pub(crate) fn may_be_retold(&self, subscription: SubscriptionId) {
-        *self.lock().retellings.entry(subscription).or_default() += 1;
+        self.lock().asked.of(subscription).retellings += 1;
     }
 
-    /// From now on a client may want these documents alone.
-    pub(crate) fn may_want(&self, subscription: SubscriptionId, wanted: Wanted) {
-        let mut inner = self.lock();
-        let filters = inner.filters.entry(subscription).or_insert_with(|| vec![Wanted::All]);
-        filters.push(wanted);
-        inner.certain.remove(&subscription);
+    /// From now on a client may want these documents alone, and be left alone for so long.
+    pub(crate) fn may_be_replaced(
+        &self,
+        subscription: SubscriptionId,
+        wanted: Wanted,
+        interval: Option<Duration>,
+    ) {
+        self.lock().asked.of(subscription).may_be_replaced(wanted, interval);
     }
 
     /// A client wants these documents alone, of whatever is newer than this.
@@ -199,7 +205,7 @@ impl Clients {
         wanted: Wanted,
         versions: Versions,
     ) {
-        self.lock().certain.insert(subscription, (wanted, versions));
+        self.lock().asked.of(subscription).certainly_wants(wanted, versions);
     }
 
     /// Whether a client wants a version, as far as that can be known.
@@ -209,19 +215,7 @@ impl Clients {
         url: &str,
         version: Version,
     ) -> Option<bool> {
-        let inner = self.lock();
-        if let Some((wanted, since)) = inner.certain.get(&subscription)
-            && since.get(url) < Some(&version)
-        {
-            return Some(wanted.wants(version.revision().get()));
-        }
-        let (may_want, may_refuse) = inner.filtered(subscription, version);
-        (may_want != may_refuse).then_some(may_want)
-    }
-
-    /// Clients want to hear nothing more of a document for so long.
-    pub(crate) fn want_calm(&self, interval: Option<Duration>) {
-        self.lock().interval = interval;
+        self.lock().asked.of(subscription).wants(url, version)
     }
 
     /// A client has become one that asks for what waits: nothing newer than this is sent by itself.
@@ -276,6 +270,8 @@ impl Clients {
         }
         // It may hold it, as far as anybody can know.
         known.doubt = true;
+        // No lane has it under its epoch: to the one that tells next, it may be what another has sent.
+        known.epoch = Some(Epoch::ZERO);
     }
 
     /// A puller is about to settle what it was handed: others may have it from now on.
@@ -301,7 +297,13 @@ impl Clients {
             (Some(PullSettlement::Done), PullOutcome::Discard) => {
                 known.answer(Behaviour::Refuse, told, crashes, now);
             }
-            (None, PullOutcome::Discard) => known.may_have_refused = Some(told.version),
+            (None | Some(PullSettlement::Failed), PullOutcome::Discard) => {
+                known.may_have_refused = Some(told.version);
+                // A refused delete counts as absent, if it was heard.
+                if told.action == Action::Delete {
+                    (known.doubt, known.may_be_absent) = (true, true);
+                }
+            }
             _ => {}
         }
     }
@@ -317,6 +319,12 @@ impl Clients {
     /// The revision a client holds.
     pub(crate) fn holds(&self, subscription: SubscriptionId, url: &str) -> Option<i64> {
         self.lock().known.get(&(subscription, url.to_owned())).and_then(|known| known.holds)
+    }
+
+    /// Whether the sender may count as absent what a client holds, as it may have refused to let it go.
+    pub(crate) fn may_be_absent(&self, subscription: SubscriptionId, url: &str) -> bool {
+        let inner = self.lock();
+        inner.known.get(&(subscription, url.to_owned())).is_some_and(|known| known.may_be_absent)
     }
 
     /// Whether a client may have refused a version.
@@ -335,14 +343,6 @@ impl Clients {
 }
 
 impl Inner {
-    /// Whether one of the filters a client may have had wants a version, and whether one refuses it.
-    fn filtered(&self, subscription: SubscriptionId, version: Version) -> (bool, bool) {
-        let revision = version.revision().get();
-        let filters = self.filters.get(&subscription).map_or(&[Wanted::All][..], Vec::as_slice);
-        let wants = |wanted: &Wanted| wanted.wants(revision);
-        (filters.iter().any(wants), !filters.iter().all(wants))
-    }
-
     /// A request arrives; gives the numbers of what it tells, how each is taken, and how the whole is.
     fn arrives(
         &mut self,
@@ -427,8 +427,10 @@ impl Inner {
         if self.held.get(&told.subscription).is_some_and(newer_than) {
             broken.push("accepted after a pause or deletion returned, and sent");
         }
-        let (may_want, may_refuse) = self.filtered(told.subscription, version);
-        let retellings = self.retellings.get(&told.subscription).copied().unwrap_or(0);
+        let made_anew = forgetful && self.asked.row_is_new(told.subscription, &told.document);
+        let asked = self.asked.of(told.subscription);
+        let (may_want, may_refuse) = asked.may_want(version);
+        let (retellings, interval) = (asked.retellings, asked.interval);
         self.requests += 1;
         // A row that waited when its lane was taken over may have been sent before.
         let fresh = Known { doubt: late || crashes > 0, ..Known::default() };
@@ -445,6 +447,10 @@ impl Inner {
         if known.in_hand.take().is_some_and(|lapses| lapses > now) {
             broken.push("P2: told while a puller has it");
         }
+        if made_anew && known.settled.is_some_and(|(settled, _)| settled.is_gone()) {
+            // The tombstone is forgotten with its row: what an old message says begins anew.
+            (known.newest_sent, known.settled, known.settled_at) = (None, None, None);
+        }
         if known.newest_sent > Some(version) {
             broken.push("P2: an older version after a newer one");
         }
@@ -453,7 +459,7 @@ impl Inner {
         let excused = |then: u64| loses_lanes || then < crashes || rough && known.moved || deleted;
         // What is told anew forgets an answer that came in between.
         let anew = known.retold < retellings;
-        if let (Some((at, then)), Some(interval)) = (known.settled_at, self.interval)
+        if let (Some((at, then)), Some(interval)) = (known.settled_at, interval)
             && at + interval > now
             && !excused(then)
             && !anew

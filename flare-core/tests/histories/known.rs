@@ -3,8 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flare_core::model::{Action, DocumentUrl, Epoch, Revision, SubscriptionId, Timestamp, Version};
+use flare_core::model::{
+    Action, DocumentUrl, Epoch, Revision, Round, SubscriptionId, Target, Timestamp, Version,
+    webhook_id,
+};
 use flare_core::port::DeliveryRequest;
+
+/// More rounds than any history draws: their numbers are those of epochs.
+const ROUNDS: u64 = 20_000;
 
 /// What a client is told, sent or handed out.
 #[derive(Debug, Clone)]
@@ -23,14 +29,20 @@ pub(crate) enum Wanted {
     All,
     Even,
     Odd,
+    /// By a filter that fails on every document.
+    None,
 }
 
 impl Wanted {
+    /// All there are.
+    pub(crate) const EACH: [Self; 4] = [Self::All, Self::Even, Self::Odd, Self::None];
+
     pub(crate) fn wants(self, revision: i64) -> bool {
         match self {
             Self::All => true,
             Self::Even => revision % 2 == 0,
             Self::Odd => revision % 2 != 0,
+            Self::None => false,
         }
     }
 
@@ -40,7 +52,14 @@ impl Wanted {
             Self::All => None,
             Self::Even => Some("document.rev % 2 == 0"),
             Self::Odd => Some("document.rev % 2 != 0"),
+            Self::None => Some("document.missing > 0"),
         }
+    }
+
+    /// What a filter says.
+    pub(crate) fn by(filter: Option<&str>) -> Self {
+        let says = |wanted: &Self| wanted.filter() == filter;
+        Self::EACH.into_iter().find(says).unwrap()
     }
 }
 
@@ -65,17 +84,29 @@ impl Told {
         }]
     }
 
-    /// What an envelope says to a client without a filter.
+    /// What an envelope says. Whether a document is gone, or a filter refuses it, shows in the id alone.
     pub(crate) fn said(subscription: SubscriptionId, envelope: &serde_json::Value) -> Self {
         let text = |name: &str| envelope[name].as_str().unwrap().to_owned();
         let action: Action = serde_json::from_value(envelope["action"].clone()).unwrap();
         let revision = Revision::new(envelope["revision"].as_i64().unwrap());
-        let version = match action {
-            Action::Delete => Version::gone(revision),
-            Action::Create | Action::Update => Version::live(revision),
-        };
         let document = DocumentUrl::parse(&text("id")).unwrap();
-        Self { subscription, document, version, action, id: text("webhookId") }
+        let (live, gone) = (Version::live(revision), Version::gone(revision));
+        let (versions, target) = match action {
+            Action::Delete => (vec![gone, live], Target::Absent),
+            Action::Create | Action::Update => (vec![live], Target::Present),
+        };
+        let given = text("webhookId");
+        let each = (0..ROUNDS).flat_map(|round| versions.iter().map(move |it| (*it, round)));
+        let is_its_own = |(version, round): &(Version, u64)| {
+            let round = Round::new(*round);
+            given == webhook_id(subscription, &document, *version, target, round)
+        };
+        // One that is of no version is as bad as none.
+        let (version, id) = match each.into_iter().find(is_its_own) {
+            Some((version, _)) => (version, given),
+            None => (versions[0], String::new()),
+        };
+        Self { subscription, document, version, action, id }
     }
 
     /// Whom it tells of which document.
@@ -104,6 +135,8 @@ pub(crate) struct Known {
     pub(crate) told: u64,
     /// What it refused, if that was heard.
     pub(crate) may_have_refused: Option<Version>,
+    /// It refused a delete since it was last given something, if that was heard.
+    pub(crate) may_be_absent: bool,
     /// Until when a puller has it.
     pub(crate) in_hand: Option<Timestamp>,
     /// Under which epoch it was last told something.
@@ -133,6 +166,7 @@ impl Known {
     pub(crate) fn take(&mut self, told: &Told) {
         let revision = told.version.revision().get();
         self.holds = (told.action != Action::Delete).then_some(revision);
+        self.may_be_absent = false;
     }
 
     /// What an answer means for the client, and for what the sender can know.
@@ -170,5 +204,28 @@ impl Known {
     fn settle(&mut self, version: Version, crashes: u64, now: Timestamp) {
         self.settled = Some((version, crashes));
         self.settled_at = Some((now, crashes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two tellings of one notification, by pull and by request, were once taken for two versions.
+    #[test]
+    fn a_delete_that_a_filter_causes_is_told_from_one_of_what_is_gone() {
+        let subscription = SubscriptionId::from_bytes([1; 16]);
+        let url = DocumentUrl::parse("http://api.example/docs/1").unwrap();
+        let revision = Revision::new(21);
+        for version in [Version::live(revision), Version::gone(revision)] {
+            for round in [0, 7] {
+                let id = webhook_id(subscription, &url, version, Target::Absent, Round::new(round));
+                let envelope = serde_json::json!({
+                    "id": url.as_str(), "action": "delete", "revision": 21, "webhookId": id,
+                });
+                let told = Told::said(subscription, &envelope);
+                assert_eq!((told.version, told.id), (version, id), "round {round}");
+            }
+        }
     }
 }

@@ -6,17 +6,24 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Backend;
+use flare_core::FlareBuilder;
+use flare_core::Settings;
+use flare_core::internals::Shortcuts;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{Placement, SubscriptionSpec};
-use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::Lease;
-use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, ManualClock};
+use flare_testkit::{
+    FaultPlan, FaultyLease, FaultyQueue, FaultyRepository, FaultySources, ManualClock,
+};
 
 /// What lanes are hashed onto, where nobody wants more.
 pub(crate) const SLOTS: u32 = 2;
 
 /// How long a deleted subscription is cleaned up after.
 pub(crate) const TASK_LIFETIME: Duration = Duration::from_secs(30);
+/// How often expiry comes round at least: what a worker that was frozen makes for a subscription that is gone stays
+/// until then.
+pub(crate) const EXPIRE_EVERY: Duration = Duration::from_secs(120);
 
 /// What kind of history it is.
 #[derive(Debug)]
@@ -48,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) isolated: bool,
     /// Which ways are short: the long ones are taken by stores that cannot do better.
     pub(crate) shortcuts: Shortcuts,
+    /// What documents are pulled from, if they are.
+    pub(crate) sources: Option<FaultySources>,
 }
 
 impl Plan {
@@ -75,6 +84,7 @@ impl Plan {
             rate: (random.u8(..4) == 0).then(|| random.u32(1..20)),
             isolated: random.u8(..3) == 0,
             shortcuts: shortcuts(random.clone()),
+            sources: None,
         }
     }
 
@@ -122,6 +132,14 @@ impl Plan {
         Backend::new(Arc::new(repository), Arc::new(queue), Arc::new(lease))
     }
 
+    /// The same Flare, which knows what documents are pulled from.
+    pub(crate) fn pulling(&self, builder: FlareBuilder) -> FlareBuilder {
+        match &self.sources {
+            Some(sources) => builder.source(Arc::new(sources.clone())),
+            None => builder,
+        }
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         settings.partition_limit = self.partition_limit;
@@ -133,6 +151,7 @@ impl Plan {
         settings.jobs_every = Duration::from_secs(5);
         settings.sample_every = Duration::from_secs(600);
         settings.sweep_every = Duration::from_secs(60);
+        settings.expire_every = EXPIRE_EVERY;
         if self.isolated {
             settings.placement = Placement::Isolated;
         }
@@ -158,8 +177,8 @@ impl Plan {
         let retries = if self.impatient { 2 } else { 100 };
         let retry = RetryPolicy::builder()
             .num_retries(retries)
-            .min_delay_target(1)
-            .max_delay_target(8)
+            .min_delay_target(Duration::from_secs(1))
+            .max_delay_target(Duration::from_secs(8))
             .build()
             .unwrap();
         let url = format!("http://client-{number}.example/r{replacement}/{{id}}");

@@ -15,16 +15,26 @@ fn number(name: &str) -> Option<u64> {
 
 /// Lives the one that is asked for; else as many as are asked for, or an ordinary number of them, from
 /// where it is asked for, or anywhere. `live` is told whether to say what happens.
-pub(crate) fn live_all(ordinary: u64, test: &str, live: impl Fn(u64, bool) + Sync) {
+pub(crate) fn live_all(ordinary: u64, live: impl Fn(u64, bool) + Sync) {
     let count = number("FLARE_HISTORIES").unwrap_or(ordinary);
     let from = number("FLARE_HISTORIES_FROM").unwrap_or_else(|| fastrand::u64(..BEGINNINGS));
-    // Past whoever keeps what tests print: a run that hangs or is killed has said it.
-    let _ = writeln!(std::io::stderr(), "{test}: {count} from FLARE_HISTORIES_FROM={from} on");
-    live_these(&(from..from + count).collect::<Vec<u64>>(), test, live);
+    // Past the test harness, which keeps what tests print: a run that hangs or is killed has said it.
+    let (program, test) = (env!("CARGO_CRATE_NAME"), test());
+    let _ = writeln!(
+        std::io::stderr(),
+        "{program} {test}: {count} from FLARE_HISTORIES_FROM={from} on"
+    );
+    live_these(&(from..from + count).collect::<Vec<u64>>(), live);
+}
+
+/// The test that runs: its thread is named after it, but where all run on the first thread of the program.
+fn test() -> String {
+    let thread = std::thread::current();
+    thread.name().filter(|name| *name != "main").unwrap_or_default().to_owned()
 }
 
 /// Lives the one that is asked for, else all of these.
-pub(crate) fn live_these(seeds: &[u64], test: &str, live: impl Fn(u64, bool) + Sync) {
+pub(crate) fn live_these(seeds: &[u64], live: impl Fn(u64, bool) + Sync) {
     if let Some(seed) = number("FLARE_HISTORY_SEED") {
         return live(seed, true);
     }
@@ -49,8 +59,10 @@ pub(crate) fn live_these(seeds: &[u64], test: &str, live: impl Fn(u64, bool) + S
     assert!(
         failed.is_empty(),
         "histories {failed:?} broke a promise; replay one with \
-         FLARE_HISTORY_SEED={} cargo test -p {} --test {test} -- --nocapture",
+         FLARE_HISTORY_SEED={} cargo test -p {} --test {} -- {} --nocapture",
         failed[0],
         env!("CARGO_PKG_NAME"),
+        env!("CARGO_CRATE_NAME"),
+        test(),
     );
 }

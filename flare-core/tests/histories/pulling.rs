@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use flare_core::Pull;
 use flare_core::model::{SubscriptionId, Timestamp};
-use flare_core::pipeline::{PullOutcome, PullSettlement};
 use flare_core::port::Clock;
+use flare_core::{PullOutcome, PullSettlement};
 
 use crate::history::History;
 use crate::known::Told;
@@ -16,7 +16,8 @@ use crate::known::Told;
 pub(crate) struct InHand {
     pub(crate) told: Told,
     receipt: String,
-    lapses: Timestamp,
+    /// By then the claim has lapsed, however late it was made.
+    lapsed: Timestamp,
     /// What the client does with it.
     outcome: PullOutcome,
 }
@@ -27,7 +28,11 @@ impl History {
         let Some(wishes) = &mut self.wishes else { return };
         let (max, lease) = (wishes.random.usize(1..4), wishes.random.u64(1..40));
         let lease = Duration::from_secs(lease);
-        self.take(id, Pull::new(max).lease(lease), lease, false).await;
+        let mut wanted = Pull::new(max).lease(lease);
+        if wishes.random.u8(..4) == 0 {
+            wanted = wanted.wait(Duration::from_millis(wishes.random.u64(..20_000)));
+        }
+        self.take(id, wanted, lease, false).await;
         if self.wishes.as_mut().is_some_and(|wishes| wishes.random.bool()) {
             self.settle_some(id).await;
         }
@@ -47,6 +52,7 @@ impl History {
             Ok(pulled) => pulled,
             Err(error) => return self.note(format_args!("pull {id}: {error}")),
         };
+        let lapsed = self.clock.now() + lease;
         for pulled in pulled {
             let envelope = serde_json::from_slice(&pulled.notification).unwrap();
             let told = Told::said(id, &envelope);
@@ -58,7 +64,7 @@ impl History {
                 _ => PullOutcome::Success,
             };
             self.clients.handed(&told, outcome, lapses);
-            wishes.in_hand.push(InHand { told, receipt: pulled.receipt, lapses, outcome });
+            wishes.in_hand.push(InHand { told, receipt: pulled.receipt, lapsed, outcome });
         }
     }
 
@@ -78,13 +84,10 @@ impl History {
             let settled = settled.map(|settled| settled[0]);
             let (told, outcome, seed) = (&it.told, it.outcome, self.seed);
             self.note(format_args!("settle {told:?} {outcome:?}: {settled:?}"));
-            let late = it.lapses + LATE <= self.clock.now();
+            let late = it.lapsed <= asked;
             let expired = !matches!(settled, Ok(PullSettlement::Done));
             assert!(expired || !late, "history {seed}: settled after its claim had lapsed");
             self.clients.settled_by(&it.told, it.outcome, settled.ok(), asked);
         }
     }
 }
-
-/// How much later than it was asked for a claim may have been made, on a store that takes its time.
-const LATE: Duration = Duration::from_secs(30);

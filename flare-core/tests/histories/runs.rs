@@ -33,14 +33,21 @@ impl Runs {
 
     pub(crate) fn new(memory: &MemoryBackend, clients: &Clients) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
-        seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
         let owners = Arc::clone(&seen);
         // Which of them sends does not show; under which epoch does.
         clients.owned_by(Box::new(move |subscription| {
             let owners = owners.lock().unwrap();
             owners.worker(subscription).map(|(_, epoch)| (String::new(), epoch))
         }));
-        Self { running: Vec::new(), seen, starts: 0 }
+        let runs = Self { running: Vec::new(), seen, starts: 0 };
+        runs.look_at(memory);
+        runs
+    }
+
+    /// Where lanes are, as these stores say.
+    pub(crate) fn look_at(&self, memory: &MemoryBackend) {
+        let place = Place::stored(memory.repository(), SLOTS);
+        self.seen.lock().unwrap().place = Some(place);
     }
 
     /// What runtimes agree by.
@@ -101,8 +108,13 @@ impl History {
     #[allow(clippy::unused_async, reason = "elsewhere it takes time")]
     pub(crate) async fn upset(&mut self) {}
 
-    /// All runtimes are dropped.
+    /// All runtimes come to an end.
     pub(crate) async fn end_all(&mut self) {
+        self.drop_all().await;
+    }
+
+    /// All runtimes are dropped wherever they are.
+    pub(crate) async fn drop_all(&mut self) {
         for (_, running) in self.runs.running.drain(..) {
             running.abort();
             let _ = running.await;
@@ -123,11 +135,10 @@ pub(crate) fn build(
     clock: &ManualClock,
     seed: u64,
 ) -> (Flare, flare_core::Runtime) {
-    Flare::builder(backend.clone())
+    let builder = Flare::builder(backend.clone())
         .delivery(Arc::new(clients.clone()))
         .clock(Arc::new(clock.clone()))
         .settings(plan.settings())
-        .seed(seed)
-        .build()
-        .unwrap()
+        .seed(seed);
+    plan.pulling(builder).build().unwrap()
 }

@@ -17,27 +17,50 @@ use crate::pulling::InHand;
 pub(crate) struct Wishes {
     /// Of its own, so that the other histories stay what they are.
     pub(crate) random: fastrand::Rng,
-    /// A client wants to hear of a document no oftener.
-    pub(crate) interval: Option<Duration>,
+    /// How often clients want to hear of a document, by their numbers.
+    intervals: BTreeMap<u32, Option<Duration>>,
     /// Who was promised everything that is there.
     backfilled: BTreeMap<SubscriptionId, Promised>,
     /// What pullers have, and may settle some time.
     pub(crate) in_hand: Vec<InHand>,
 }
 
-/// How a client wishes to be told.
+/// How a client wishes to be told. Each wish is drawn by itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wish {
     /// It asks for what waits.
     pub(crate) passive: bool,
     /// Which documents it wants.
     pub(crate) wanted: Wanted,
-    /// It takes many in one request, and waits for them.
-    many: Option<bool>,
+    /// It wants to hear of a document no oftener.
+    pub(crate) interval: Option<Duration>,
+    /// It takes many in one request.
+    many: Option<BatchOptions>,
+    /// It wants what is there, to begin with.
+    backfill: bool,
 }
 
 impl Wish {
-    const PLAIN: Self = Self { passive: false, wanted: Wanted::All, many: None };
+    const PLAIN: Self =
+        Self { passive: false, wanted: Wanted::All, interval: None, many: None, backfill: false };
+
+    /// A subscription as this wish has it.
+    fn of(self, spec: SubscriptionBuilder, all_at: String) -> SubscriptionBuilder {
+        let mut spec = spec.backfill(self.backfill);
+        if self.passive {
+            spec = spec.mode(Mode::Passive);
+        }
+        if let Some(filter) = self.wanted.filter() {
+            spec = spec.filter(filter);
+        }
+        if let Some(interval) = self.interval {
+            spec = spec.min_interval(interval);
+        }
+        match self.many {
+            Some(batch) => spec.batch(batch).url(all_at),
+            None => spec,
+        }
+    }
 }
 
 /// Where client `number` takes many documents in one request.
@@ -57,15 +80,38 @@ struct Promised {
 }
 
 impl Wishes {
-    /// Those of a history; half of them have none.
-    pub(crate) fn of(seed: u64) -> Option<Self> {
-        let mut random = fastrand::Rng::with_seed(seed ^ 5);
-        if random.bool() {
-            return None;
+    /// Those of a history.
+    pub(crate) fn of(seed: u64) -> Self {
+        let random = fastrand::Rng::with_seed(seed ^ 5);
+        let (intervals, backfilled) = (BTreeMap::new(), BTreeMap::new());
+        Self { random, intervals, backfilled, in_hand: Vec::new() }
+    }
+
+    /// What client `number` wishes, the `replacement`th time.
+    fn draw(&mut self, number: u32, replacement: u32) -> Wish {
+        let random = &mut self.random;
+        let wanted = match random.u8(..12) {
+            0..=2 => Wanted::Even,
+            3..=5 => Wanted::Odd,
+            6 => Wanted::None,
+            _ => Wanted::All,
+        };
+        let many = (random.u8(..3) == 0).then(|| {
+            let batch = BatchOptions::of(random.u32(2..5));
+            match random.bool() {
+                true => batch.wait(Duration::from_millis(random.u64(1..5_000))),
+                false => batch,
+            }
+        });
+        // Most stay with theirs: how short it may have been is certain then.
+        if replacement == 0 || random.u8(..4) == 0 {
+            let interval = (random.u8(..3) == 0).then(|| Duration::from_secs(random.u64(1..20)));
+            self.intervals.insert(number, interval);
         }
-        let interval = random.u8(..3) == 0;
-        let interval = interval.then(|| Duration::from_secs(random.u64(1..20)));
-        Some(Self { random, interval, backfilled: BTreeMap::new(), in_hand: Vec::new() })
+        let interval = self.intervals.get(&number).copied().flatten();
+        let passive = random.u8(..3) == 0;
+        let backfill = replacement == 0 && random.u8(..4) == 0;
+        Wish { passive, wanted, interval, many, backfill }
     }
 }
 
@@ -73,38 +119,20 @@ impl History {
     /// A subscription as its client wishes it, and what it wishes.
     pub(crate) fn wished(
         &mut self,
-        mut spec: SubscriptionBuilder,
+        spec: SubscriptionBuilder,
         number: u32,
         replacement: u32,
     ) -> (SubscriptionBuilder, Wish) {
         let Some(wishes) = &mut self.wishes else { return (spec, Wish::PLAIN) };
-        if let Some(interval) = wishes.interval {
-            spec = spec.min_interval(interval);
+        let wish = wishes.draw(number, replacement);
+        (wish.of(spec, all_at(number, replacement)), wish)
+    }
+
+    /// A subscription is there as its client wished it: what was asked for with it has begun.
+    pub(crate) fn is_created(&mut self, id: SubscriptionId, wish: &Wish) {
+        if let Some(promised) = self.promised(id).filter(|_| wish.backfill) {
+            promised.backfill = true;
         }
-        let mut wish = Wish::PLAIN;
-        match wishes.random.u8(..9) {
-            0..=2 => {
-                wish.passive = true;
-                spec = spec.mode(Mode::Passive);
-            }
-            3 => {
-                wish.many = Some(false);
-                spec = spec.batch(BatchOptions::of(3)).url(all_at(number, replacement));
-            }
-            4 => {
-                wish.many = Some(true);
-                let batch = BatchOptions::of(4).wait(Duration::from_secs(2));
-                spec = spec.batch(batch).url(all_at(number, replacement));
-            }
-            // One that is created has none: whether it was is not always told.
-            5 if replacement > 0 => wish.wanted = Wanted::Even,
-            6 if replacement > 0 => wish.wanted = Wanted::Odd,
-            _ => {}
-        }
-        if let Some(filter) = wish.wanted.filter() {
-            spec = spec.filter(filter);
-        }
-        (spec, wish)
     }
 
     /// A client asks for something.
@@ -115,6 +143,7 @@ impl History {
         match wishes.random.u8(..16) {
             0 | 1 => self.backfill(id).await,
             2 => self.resync(id).await,
+            12 => self.resync_some(id).await,
             3 => self.cancel(id).await,
             4..=7 => self.pull(id).await,
             8 | 9 => self.settle_some(id).await,
@@ -147,6 +176,19 @@ impl History {
         if let Some(promised) = self.promised(id) {
             promised.resync |= begun.is_ok();
         }
+    }
+
+    /// A client lost some of its data: what it is told again is not looked for, what it holds in the end is.
+    async fn resync_some(&mut self, id: SubscriptionId) {
+        self.clients.may_be_retold(id);
+        // So that it is waited for.
+        self.promised(id);
+        let documents = self.plan.documents;
+        let Some(wishes) = &mut self.wishes else { return };
+        let prefix = format!("http://api.example/docs/{}", wishes.random.u32(..documents));
+        let flare = self.flare.clone();
+        let begun = self.in_time(flare.resync(id, Some(&prefix))).await;
+        self.note(format_args!("resync some of {id}: {begun:?}"));
     }
 
     async fn cancel(&mut self, id: SubscriptionId) {

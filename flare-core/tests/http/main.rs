@@ -6,6 +6,7 @@ mod conformance;
 mod exchange;
 mod guard;
 mod names;
+mod phases;
 mod pool;
 mod proxy;
 mod server;

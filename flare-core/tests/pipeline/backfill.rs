@@ -2,12 +2,21 @@
 //! while documents change, runtimes die and the client takes its time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use async_trait::async_trait;
 
 use crate::support::{Stored as _, World, few_slots, hook, in_memory, url};
 use flare_core::ErrorKind;
-use flare_core::model::{Action, BackfillProgress, Resource, Subscription, SubscriptionId};
-use flare_core::port::{DeliveryOutcome, RowStore};
+use flare_core::model::subscription::BatchOptions;
+use flare_core::model::{
+    Action, Applied, BackfillProgress, Epoch, JobId, Resource, Subscription, SubscriptionId,
+    SubscriptionSpec, Timestamp,
+};
+use flare_core::port::{DeliveryOutcome, DocumentHead, DocumentStore, Repository, RowStore};
+use flare_testkit::intercept::{self, Hooks, RepositoryHooks};
+use futures::TryStreamExt;
 
 /// A client that refuses for good what it answers 422 to.
 async fn subscribe(world: &World, resource: &Resource, backfill: bool) -> Subscription {
@@ -80,6 +89,27 @@ async fn a_new_client_gets_what_is_there() {
     world.settled().await;
     assert_eq!(told(&world)[&url(7)], [Action::Create, Action::Update]);
     assert_eq!(told(&world)[&url(8)], [Action::Create, Action::Delete]);
+}
+
+/// So few were pending that none of them filled a request, and each request waited as long as it may.
+#[tokio::test]
+async fn a_client_that_takes_many_in_a_request_is_given_as_many() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    for id in 0..500 {
+        world.put(id, 1).await;
+    }
+    world.settled().await;
+    let wait = Duration::from_secs(5);
+    let spec = SubscriptionSpec::post("http://a.example/hook").concurrency(2);
+    let spec = spec.batch(BatchOptions::of(100).wait(wait)).backfill(true);
+    let subscription = world.calm.create_subscription(resource.id, spec).await.unwrap();
+    world.pass(wait).await;
+    assert!(backfill_of(&world, subscription.id).await.is_some_and(|it| it.scanned == 500));
+    let requests = world.delivery.requests().len();
+    assert_eq!(requests, 5, "each of a hundred");
+    backfilled(&world, subscription.id).await;
 }
 
 #[tokio::test]
@@ -187,6 +217,99 @@ async fn few_are_pending_at_a_time() {
 }
 
 #[tokio::test]
+async fn what_the_client_holds_lets_no_more_be_pending() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    for id in 0..3_000 {
+        world.put(id, 1).await;
+    }
+    world.settled().await;
+    let spec = hook("a").concurrency(1);
+    let subscription = world.calm.create_subscription(resource.id, spec).await.unwrap();
+    // In the store's own order all that it holds comes first, and then what it does not.
+    let store = world.stores.repository();
+    let heads: Vec<DocumentHead> =
+        store.scan_documents(resource.id, None).try_collect().await.unwrap();
+    let ids = heads.iter().map(|head| head.key.url.as_str().rsplit('/').next().unwrap());
+    let ids: Vec<&str> = ids.collect();
+    let (held, others) = ids.split_at(2_950);
+    for id in held {
+        world.put(id, 2).await;
+    }
+    world.settled().await;
+    for id in others {
+        world.delivery.hang(format!("http://a.example/{id}"));
+    }
+    world.flare.backfill(subscription.id).await.unwrap();
+    let mut most = 0;
+    for _ in 0..100 {
+        world.pass(Duration::from_millis(20)).await;
+        most = most.max(store.count_pending(Some(subscription.id)).await.unwrap().count);
+    }
+    let progress = backfill_of(&world, subscription.id).await.unwrap();
+    assert!(progress.scanned > 2_950, "it passes by what the client holds: {progress:?}");
+    assert_eq!(most, 1, "as many as the client may have in flight");
+}
+
+#[tokio::test]
+async fn it_is_not_done_while_its_rows_wait_behind_a_long_backlog() {
+    let mut world = in_memory(few_slots());
+    world.delivery = world.delivery.clone().taking(|_| Duration::from_secs(100_000));
+    world.settings.timeout = Duration::from_secs(1_000_000);
+    world.start();
+    let resource = world.users().await;
+    for id in 0..5 {
+        world.put(format!("there{id}"), 1).await;
+    }
+    world.settled().await;
+    let subscription = subscribe(&world, &resource, false).await;
+    for id in 0..10_100 {
+        world.put(id, 1).await;
+    }
+    let store = world.stores.repository();
+    let pending = async |count| {
+        let lag = async || store.count_pending(Some(subscription.id)).await.unwrap().count;
+        world.until("all are pending", async || lag().await == count).await;
+    };
+    pending(10_100).await;
+    world.pass(Duration::from_secs(1)).await;
+    world.flare.backfill(subscription.id).await.unwrap();
+    pending(10_105).await;
+    world.pass(Duration::from_secs(5)).await;
+    assert_eq!(backfill_of(&world, subscription.id).await.unwrap().scanned, 10_105);
+    world.crash().await;
+    world.start();
+    world.pass(Duration::from_secs(30)).await;
+    let progress = backfill_of(&world, subscription.id).await.unwrap();
+    assert!(!progress.done, "its five documents are still to be told");
+}
+
+#[tokio::test]
+async fn settled_waits_for_it() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    for id in 0..500 {
+        world.put(id, 1).await;
+    }
+    world.settled().await;
+    let subscription = subscribe(&world, &resource, true).await;
+    let limit = Duration::from_secs(600);
+    world.in_time(world.flare.settled(limit)).await.unwrap();
+    assert_eq!(world.delivery.total(), 500);
+
+    world.flare.pause(subscription.id).await.unwrap();
+    world.flare.resync(subscription.id, None).await.unwrap();
+    let limit = Duration::from_secs(5);
+    let late = world.in_time(world.flare.settled(limit)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
+    assert!(late.to_string().contains("1 backfill"), "{late}");
+    assert!(world.flare.cancel_resync(subscription.id).await.unwrap());
+    world.in_time(world.flare.settled(limit)).await.unwrap();
+}
+
+#[tokio::test]
 async fn whatever_dies_everything_is_told_once() {
     let mut world = in_memory(few_slots());
     world.start();
@@ -271,6 +394,44 @@ async fn it_is_held_cancelled_and_refused() {
     ] {
         assert_eq!(refused.kind(), ErrorKind::NotFound);
     }
+}
+
+/// Claims a job under a greater epoch, as another node does, just before it is finished; once.
+#[derive(Debug, Default)]
+struct TakesItFirst(AtomicBool);
+
+impl Hooks for TakesItFirst {}
+
+#[async_trait]
+impl RepositoryHooks for TakesItFirst {
+    async fn finish_job(
+        &self,
+        inner: &dyn Repository,
+        epoch: Epoch,
+        id: JobId,
+    ) -> flare_core::Result<Applied> {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            let greater = inner.next_epoch().await?;
+            let until = greater.at + Duration::from_secs(1);
+            inner.claim_job(greater.epoch, id, Timestamp::MAX, until).await?;
+        }
+        inner.finish_job(epoch, id).await
+    }
+}
+
+/// It was once said that there was none to cancel, and it went on.
+#[tokio::test]
+async fn one_that_a_node_takes_just_then_is_cancelled_all_the_same() {
+    let mut world = in_memory(few_slots())
+        .behind(|repository, _| intercept::repository(repository, TakesItFirst::default()));
+    let resource = world.users().await;
+    world.put(1, 1).await;
+    let subscription = subscribe(&world, &resource, false).await;
+    world.flare.resync(subscription.id, None).await.unwrap();
+    assert!(world.flare.cancel_resync(subscription.id).await.unwrap(), "there was one");
+    assert_eq!(resync_of(&world, subscription.id).await, None);
+    world.start();
+    world.settled().await;
 }
 
 #[tokio::test]

@@ -22,7 +22,10 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Up to ten at once, whatever is there; given up after three attempts.
 fn tens() -> SubscriptionBuilder {
-    let retry = RetryPolicy::builder().num_retries(2).min_delay_target(1).max_delay_target(1);
+    let retry = RetryPolicy::builder()
+        .num_retries(2)
+        .min_delay_target(Duration::from_secs(1))
+        .max_delay_target(Duration::from_secs(1));
     SubscriptionSpec::post(HOOK).retry(retry.build().unwrap()).batch(BatchOptions::of(10))
 }
 

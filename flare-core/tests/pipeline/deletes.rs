@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::support::{Stored as _, World, few_slots, in_memory, url};
 use crate::wall_clock::SetClock;
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::{
     DocumentKey, DocumentUrl, Epoch, IdSource, Job, JobKind, LaneId, LaneState, Placement,
     Revision, Spread, Subscription, SubscriptionStatus, Version,
 };
-use flare_core::pipeline::Settings;
 use flare_core::port::{
     Clock, DeliveryOutcome, JobStore, Page, Queue, QueueName, RowStore, SubscriptionStore,
 };

@@ -7,14 +7,15 @@ use std::time::Duration;
 use crate::support::{World, few_slots, hook, in_memory, url};
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{
     DocumentChange, DocumentKey, DocumentUrl, Job, JobKind, Present, Resource, Round, RowEffect,
     RowKey, Spread, SubscriptionId, Timestamp, Version,
 };
-use flare_core::pipeline::Settings;
 use flare_core::port::{
     Clock, DeliveryOutcome, DocumentStore, DocumentWrite, JobStore, Page, RowStore, RowUpdate,
+    SubscriptionStore,
 };
 use flare_testkit::CountingRepository;
 use futures::TryStreamExt;
@@ -99,7 +100,10 @@ async fn a_tombstone_somebody_has_not_been_told_of_stays() {
 
 /// A client that is tried every minute for a long time.
 async fn subscribe_patiently(world: &World, resource: &Resource) -> SubscriptionId {
-    let retry = RetryPolicy::builder().num_retries(100).min_delay_target(60).max_delay_target(60);
+    let retry = RetryPolicy::builder()
+        .num_retries(100)
+        .min_delay_target(Duration::from_secs(60))
+        .max_delay_target(Duration::from_secs(60));
     let spec = hook("b").retry(retry.build().unwrap());
     world.flare.create_subscription(resource.id, spec).await.unwrap().id
 }
@@ -163,6 +167,31 @@ async fn a_row_that_a_late_spread_makes_after_its_tombstone_is_forgotten_too() {
     world.settled().await;
     assert_eq!(world.delivery.total(), told + 1);
     assert_eq!(world.delivery.requests().pop().unwrap().request.action.as_str(), "create");
+}
+
+/// A worker that is frozen inside a spread's write for longer than any task lives writes it when the subscription has
+/// been removed in both passes.
+#[tokio::test]
+async fn what_a_late_spread_makes_for_a_subscription_that_is_gone_is_forgotten_too() {
+    let mut world = in_memory(brief());
+    world.start();
+    let resource = world.users().await;
+    let [gone, there] =
+        [world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await];
+    world.put(1, 5).await;
+    world.settled().await;
+    world.flare.delete_subscription(gone.id).await.unwrap();
+    let store = world.stores.repository();
+    world.until("it is gone", async || store.subscription(gone.id).await.unwrap().is_none()).await;
+
+    let key = DocumentKey::new(resource.id, DocumentUrl::parse(&url(1)).unwrap());
+    let late = Spread::new(gone.id, gone.generation, key, Version::live(9.into()));
+    store.spread_rows(vec![late]).await.unwrap();
+    assert_eq!(store.count_pending(None).await.unwrap().count, 1);
+    let forgotten = async || store.count_pending(None).await.unwrap().count == 0;
+    world.until("nothing of it is pending", forgotten).await;
+    let kept = RowKey::new(there.id, DocumentUrl::parse(&url(1)).unwrap());
+    assert!(store.rows(vec![kept]).await.unwrap()[0].is_some(), "the others' rows stay");
 }
 
 #[tokio::test]

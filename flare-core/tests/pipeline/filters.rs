@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::support::{World, few_slots, hook, in_memory, url};
+use flare_core::PullOutcome;
 use flare_core::model::subscription::{Mode, SubscriptionBuilder};
 use flare_core::model::{Action, Present, Resource, Subscription, SubscriptionId};
-use flare_core::pipeline::PullOutcome;
 use flare_core::port::DocumentStore;
 use flare_core::{ErrorKind, Pull};
 

@@ -79,3 +79,51 @@ async fn a_failure_follows_the_policy() {
     assert_eq!(told_of.len(), 2);
     assert!(told_of[1].0 < 60, "retries do not wait for the interval: {told_of:?}");
 }
+
+#[tokio::test]
+async fn a_hundred_changes_a_second_are_one_notification_an_interval() {
+    const LONG: Duration = Duration::from_secs(30);
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let spec = hook("a").min_interval(INTERVAL);
+    world.calm.create_subscription(resource.id, spec).await.unwrap();
+    let start = world.clock.now();
+    let mut put_at = Vec::new();
+    for rev in 0..i64::try_from(LONG.as_millis() / 10).unwrap() {
+        put_at.push(world.clock.now());
+        world.put(1, rev).await;
+        world.pass(Duration::from_millis(10)).await;
+    }
+    let before = told(&world, 1, start).len();
+    assert!((3..=4).contains(&before), "once in ten of thirty seconds: {before}");
+    for it in world.delivery.requests() {
+        let revision = usize::try_from(it.request.version.revision().get()).unwrap();
+        let age = it.at - put_at[revision];
+        assert!(age <= Duration::from_millis(20), "the newest one then: {revision} is {age:?} old");
+    }
+    world.settled().await;
+    let told_of = told(&world, 1, start);
+    assert!(told_of.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 10), "{told_of:?}");
+    assert_eq!(told_of.last().map(|it| it.1), Some(2_999), "the last one certainly");
+}
+
+#[tokio::test]
+async fn a_resync_waits_for_the_interval_too() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let spec = hook("a").min_interval(INTERVAL);
+    let subscription = world.calm.create_subscription(resource.id, spec).await.unwrap();
+    let start = world.clock.now();
+    world.put(1, 1).await;
+    world.settled().await;
+    world.pass(Duration::from_secs(2)).await;
+    world.flare.resync(subscription.id, None).await.unwrap();
+    world.pass(Duration::from_secs(5)).await;
+    assert_eq!(told(&world, 1, start).len(), 1, "it was told a moment ago");
+    world.pass(Duration::from_secs(5)).await;
+    let told = told(&world, 1, start);
+    assert_eq!(told.iter().map(|it| it.2).collect::<Vec<_>>(), [Action::Create, Action::Create]);
+    assert!(told[1].0 - told[0].0 >= 10, "{told:?}");
+}

@@ -6,9 +6,9 @@ use std::time::Duration;
 use flare_backend_memory::{MemoryBackend, MemoryConfig};
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{Action, DocumentChange, Method, NewResource, SubscriptionSpec};
-use flare_core::pipeline::{EventKind, Settings};
 use flare_core::port::{DeliveryOutcome, Page, Queue, QueueName};
 use flare_core::{ErrorKind, Flare};
+use flare_core::{EventKind, Settings};
 use flare_testkit::{FaultPlan, FaultyQueue, FaultyRepository};
 use futures::StreamExt;
 
@@ -124,8 +124,8 @@ async fn a_client_that_was_down_gets_the_newest_version_once() {
     let resource = world.users().await;
     let retry = RetryPolicy::builder()
         .num_retries(100)
-        .min_delay_target(1)
-        .max_delay_target(1)
+        .min_delay_target(Duration::from_secs(1))
+        .max_delay_target(Duration::from_secs(1))
         .build()
         .unwrap();
     world.flare.create_subscription(resource.id, hook("a").retry(retry)).await.unwrap();

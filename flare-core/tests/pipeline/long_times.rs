@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::support::{few_slots, in_memory};
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::duration::MAX_DURATION;
-use flare_core::pipeline::Settings;
 use flare_core::{ErrorKind, Flare};
 
 type Field = (&'static str, fn(&mut Settings) -> &mut Duration);
 
-const TIMES: [Field; 16] = [
+const TIMES: [Field; 17] = [
     ("ingest_wait", |settings| &mut settings.ingest_wait),
     ("young_for", |settings| &mut settings.young_for),
     ("timeout", |settings| &mut settings.timeout),
@@ -27,6 +27,7 @@ const TIMES: [Field; 16] = [
     ("expire_every", |settings| &mut settings.expire_every),
     ("tombstone_retention", |settings| &mut settings.tombstone_retention),
     ("dead_letter_retention", |settings| &mut settings.dead_letter_retention),
+    ("audit_retention", |settings| &mut settings.audit_retention),
     ("sample_every", |settings| &mut settings.sample_every),
     ("drain_limit", |settings| &mut settings.drain_limit),
 ];
@@ -59,7 +60,7 @@ fn a_time_that_cannot_be_added_to_another_is_refused_by_its_name() {
     let mut cluster = ClusterSettings::default();
     cluster.move_every = Duration::MAX;
     let error = Flare::builder(MemoryBackend::new()).cluster(cluster).build().unwrap_err();
-    assert_eq!(error.field(), Some("move-every"));
+    assert_eq!(error.field(), Some("move_every"));
 }
 
 #[tokio::test]

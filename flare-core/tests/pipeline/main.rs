@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "it is a test")]
 
+mod audit;
 mod backfill;
 mod batches;
 mod busy;
+mod consumers;
 mod dead_letters;
 mod deletes;
 mod deletes_resource;
@@ -22,8 +24,10 @@ mod long_times;
 mod metrics;
 mod moves;
 mod node;
+mod overview;
 mod ownership;
 mod passive;
+mod passive_races;
 mod queue_jobs;
 mod queues;
 mod quiet;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{few_slots, in_memory, url};
+use crate::support::{few_slots, hook, in_memory, url};
 use flare_core::model::subscription::RetryPolicy;
 use flare_core::model::{RecordKind, RecordName, SubscriptionSpec, WhyUnreadable};
 use flare_core::observe;
@@ -47,7 +47,15 @@ async fn what_happens_is_counted_under_the_documented_names() {
     assert!(
         matches!(counted.get(observe::LATENCY), Some(DebugValue::Histogram(one)) if one.len() == 1)
     );
+    assert!(
+        matches!(counted.get(observe::ATTEMPT_TIME), Some(DebugValue::Histogram(all)) if all.len() == 4)
+    );
     for gauge in [
+        observe::PUT_RATE,
+        observe::SUBSCRIPTION_LAG,
+        observe::SUBSCRIPTION_OLDEST,
+        observe::SUBSCRIPTION_FAILURES,
+        observe::SUBSCRIPTION_RATE,
         observe::LAG,
         observe::SPREADING,
         observe::QUEUE_DEPTH,
@@ -90,4 +98,57 @@ async fn records_that_cannot_be_read_are_counted_by_their_kind() {
             "{kind:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_worst_have_figures_of_their_own_and_the_others_are_counted_together() {
+    let recorder = DebuggingRecorder::new();
+    let snapshots = recorder.snapshotter();
+    let _counted = metrics::set_default_local_recorder(&recorder);
+
+    let mut settings = few_slots();
+    settings.metered_subscriptions = 2;
+    let mut world = in_memory(settings);
+    let users = world.users().await;
+    let mut behind = Vec::new();
+    for (number, failing) in [("a", 5), ("b", 4), ("c", 3), ("d", 0)] {
+        let patient = RetryPolicy::builder().num_retries(100).build().unwrap();
+        let spec = hook(number).retry(patient);
+        let subscription = world.flare.create_subscription(users.id, spec).await.unwrap();
+        for id in 0..failing {
+            let url = format!("http://{number}.example/{id}");
+            world.delivery.answer(url, DeliveryOutcome::answered(404));
+        }
+        behind.push(subscription.id.to_string());
+    }
+    world.start();
+    for id in 0..5 {
+        world.put(id, 1).await;
+    }
+    world.pass(world.settings.sample_every * 3).await;
+    let mut lags: BTreeMap<String, f64> = BTreeMap::new();
+    let shown = |lags: &mut BTreeMap<String, f64>| {
+        for (key, _, _, value) in snapshots.snapshot().into_vec() {
+            if key.key().name() == observe::SUBSCRIPTION_LAG
+                && let DebugValue::Gauge(value) = value
+            {
+                let name = key.key().labels().map(|it| it.value()).collect();
+                lags.insert(name, value.into_inner());
+            }
+        }
+    };
+    shown(&mut lags);
+    assert_eq!(lags.values().sum::<f64>(), 12.0, "all of it: {lags:?}");
+    assert_eq!(lags.len(), 3, "two and the others: {lags:?}");
+    assert_eq!(lags.get(&behind[0]), Some(&5.0), "{lags:?}");
+    for (number, failing) in [("a", 5), ("b", 4), ("c", 3)] {
+        for id in 0..failing {
+            let url = format!("http://{number}.example/{id}");
+            world.delivery.answer(url, DeliveryOutcome::answered(200));
+        }
+    }
+    world.settled().await;
+    world.pass(world.settings.sample_every * 2).await;
+    shown(&mut lags);
+    assert!(lags.values().all(|lag| *lag == 0.0), "who is well is shown to be: {lags:?}");
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
-use flare_core::pipeline::Settings;
 use flare_testkit::{FaultPlan, FaultyRepository};
 
 use crate::support::in_memory;

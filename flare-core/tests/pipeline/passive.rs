@@ -2,14 +2,18 @@
 //! for it to be sent. Nothing is handed to two, nothing is lost, whatever dies and whoever changes the mode.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{World, few_slots, hook, in_memory, url};
+use async_trait::async_trait;
 use flare_core::model::subscription::Mode;
-use flare_core::model::{Action, Resource, Subscription, SubscriptionSpec};
-use flare_core::pipeline::{PullOutcome, PullSettlement, Pulled};
-use flare_core::port::{DeliveryOutcome, RowStore};
-use flare_core::{ErrorKind, Pull};
+use flare_core::model::{Action, Applied, Resource, Subscription, SubscriptionSpec};
+use flare_core::port::{ClaimUpdate, Clock, DeliveryOutcome, Repository, RowStore};
+use flare_core::{Error, ErrorKind, Pull, Result};
+use flare_core::{PullOutcome, PullSettlement, Pulled};
+use flare_testkit::intercept::{self, Call, Hooks, RepositoryHooks};
+use futures::future::join_all;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -157,6 +161,32 @@ async fn whoever_waits_is_woken_by_the_change() {
     let nothing = waits(world.flare.clone());
     world.pass(SECOND * 21).await;
     assert!(world.in_time(nothing).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_waits_is_woken_by_a_backfill() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    for id in 0..200 {
+        world.put(id, 1).await;
+    }
+    world.settled().await;
+    let spec = hook("a").mode(Mode::Passive).concurrency(5).backfill(true);
+    let subscription = world.calm.create_subscription(resource.id, spec).await.unwrap();
+    let (began, mut held) = (world.clock.monotonic(), 0);
+    while held < 200 {
+        let (flare, wanted) = (world.flare.clone(), Pull::new(100).wait(SECOND * 20));
+        let waiting = tokio::spawn(async move { flare.pull(subscription.id, wanted).await });
+        let pulled = world.in_time(waiting).await.unwrap().unwrap();
+        held += pulled.len();
+        settle(&world, &subscription, pulled, PullOutcome::Success).await;
+    }
+    let took = world.clock.monotonic() - began;
+    assert!(
+        took < SECOND * 5,
+        "what is spread is taken at once, not half a second later: {took:?}"
+    );
 }
 
 #[tokio::test]
@@ -321,4 +351,132 @@ async fn a_next_attempt_is_shown_only_of_what_was_demanded() {
     world.delivery.release("http://a.example/1");
     world.settled().await;
     assert_eq!(next().await, None);
+}
+
+/// Settles nothing of one document, for as long as it fails.
+#[derive(Debug)]
+struct FailsAt(String, AtomicBool);
+
+impl Hooks for FailsAt {}
+
+#[async_trait]
+impl RepositoryHooks for FailsAt {
+    async fn apply_claims(
+        &self,
+        inner: &dyn Repository,
+        updates: Vec<ClaimUpdate>,
+    ) -> Vec<Result<Applied>> {
+        let mut answers = Vec::new();
+        for update in updates {
+            let fails = self.1.load(Ordering::SeqCst) && update.key.url.as_str() == self.0;
+            answers.push(match fails {
+                true => Err(Error::new(ErrorKind::Unavailable, "apply_claims")),
+                false => inner.apply_claims(vec![update]).await.pop().unwrap(),
+            });
+        }
+        answers
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_settled_hides_nothing_of_what_is() {
+    let mut world = in_memory(few_slots());
+    world.start();
+    let resource = world.users().await;
+    let subscription = passive(&world, &resource).await;
+    for id in 0..3 {
+        world.put(id, 1).await;
+    }
+    spread(&world).await;
+    let mut hooks = None;
+    let world = world.behind(|repository, _| {
+        let failing = FailsAt(url(1), AtomicBool::new(true));
+        let stores = intercept::repository(repository, failing);
+        hooks = Some(std::sync::Arc::clone(&stores.hooks));
+        stores
+    });
+    let pulled = pull(&world, &subscription, 5).await;
+    let at = pulled.iter().position(|it| said(it).0 == url(1)).unwrap();
+    let mut expected = [PullSettlement::Done; 3];
+    expected[at] = PullSettlement::Failed;
+    let settled = settle(&world, &subscription, pulled.clone(), PullOutcome::Success).await;
+    assert_eq!((settled, lag(&world).await), (expected.to_vec(), 1));
+
+    // Nothing but failures is an error, which says whether to try again.
+    let receipt = || [(pulled[at].receipt.clone(), PullOutcome::Success)];
+    let error = world.flare.settle(subscription.id, receipt()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    hooks.unwrap().1.store(false, Ordering::SeqCst);
+    let settled = world.flare.settle(subscription.id, receipt()).await.unwrap();
+    assert_eq!((settled, lag(&world).await), (vec![PullSettlement::Done], 0));
+}
+
+/// Counts the documents that are read in a call, and the pulls that are at it.
+#[derive(Debug, Default)]
+struct ReadCounts {
+    most: AtomicUsize,
+    claiming: AtomicUsize,
+    most_claiming: AtomicUsize,
+}
+
+impl Hooks for ReadCounts {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        match call.name {
+            "documents" => {
+                self.most.fetch_max(call.items, Ordering::SeqCst);
+            }
+            "claim_rows" => {
+                let claiming = self.claiming.fetch_add(1, Ordering::SeqCst) + 1;
+                self.most_claiming.fetch_max(claiming, Ordering::SeqCst);
+                for _ in 0..500 {
+                    tokio::task::yield_now().await;
+                }
+                self.claiming.fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl RepositoryHooks for ReadCounts {}
+
+/// P7: however large documents are, and however many ask for them.
+#[tokio::test]
+async fn what_pullers_read_is_bounded_and_all_is_handed_out_in_the_end() {
+    let mut settings = few_slots();
+    settings.content_limit = 64 << 10;
+    let mut world = in_memory(settings);
+    world.start();
+    let resource = world.users().await;
+    let subscription = passive(&world, &resource).await;
+    let text = "x".repeat(20 << 10);
+    for id in 0..12 {
+        let content = format!(r#"{{"rev":1,"text":"{text}"}}"#);
+        world.calm.put_json(&url(id), content).await.unwrap();
+    }
+    spread(&world).await;
+    let mut hooks = None;
+    let world = world.behind(|repository, _| {
+        let stores = intercept::repository(repository, ReadCounts::default());
+        hooks = Some(std::sync::Arc::clone(&stores.hooks));
+        stores
+    });
+    let counts = hooks.unwrap();
+    let mut pulls = 0;
+    while lag(&world).await > 0 {
+        pulls += 1;
+        let pulled = pull(&world, &subscription, 100).await;
+        assert!((1..=3).contains(&pulled.len()), "{} at once", pulled.len());
+        settle(&world, &subscription, pulled, PullOutcome::Success).await;
+    }
+    assert!((4..=12).contains(&pulls), "{pulls} pulls");
+    assert!(counts.most.load(Ordering::SeqCst) <= 2, "a call reads what there is room for");
+
+    let pulls = (0..200).map(|_| world.flare.pull(subscription.id, Pull::new(1)));
+    for pulled in join_all(pulls).await {
+        assert!(pulled.unwrap().is_empty());
+    }
+    let at_once = counts.most_claiming.load(Ordering::SeqCst);
+    assert!((2..=32).contains(&at_once), "{at_once} pulls side by side");
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_core::Settings;
 use flare_core::model::{JobKind, LaneId, Placement, SubscriptionId};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Incoming, Queue, QueueName, Receive};
 use flare_core::{Error, ErrorKind, Result, Retry};
 use flare_testkit::intercept::{self, Call, Hooks, QueueHooks};
@@ -208,4 +208,24 @@ async fn queues_that_vanish_unnoticed_are_made_again_by_the_sweep() {
     assert!(queues(&world).await.is_empty(), "nobody has noticed");
     world.pass(world.settings.sweep_every * 2).await;
     assert_eq!(queues(&world).await, before);
+}
+
+/// A worker that made a queue and died before it looked whether anybody needs it.
+#[tokio::test]
+async fn a_queue_of_a_subscription_that_is_gone_is_found_by_expiry() {
+    let mut settings = isolated();
+    settings.expire_every = Duration::from_secs(120);
+    let mut world = in_memory(settings);
+    world.start();
+    let resource = world.users().await;
+    let [gone, there] =
+        [world.subscribe(&resource, "a").await, world.subscribe(&resource, "b").await];
+    no_jobs(&world).await;
+    world.flare.delete_subscription(gone.id).await.unwrap();
+    world.until("it is gone", async || world.stored(gone.id).await.is_none()).await;
+
+    let late = QueueName::Lane(LaneId::new(gone.id, 0));
+    world.stores.queue().create(&late).await.unwrap();
+    world.until("its queue is gone", async || shards(&world, gone.id).await.is_empty()).await;
+    assert_eq!(shards(&world, there.id).await, [0], "the others' queues stay");
 }

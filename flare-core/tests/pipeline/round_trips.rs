@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{World, few_slots, in_memory, url};
+use flare_core::Settings;
+use flare_core::internals::Shortcuts;
 use flare_core::model::{DocumentChange, NewResource};
-use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::Clock;
 use flare_testkit::{CountingRepository, Tally};
 

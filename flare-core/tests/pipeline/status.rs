@@ -24,7 +24,10 @@ async fn status(world: &World, id: SubscriptionId) -> SubscriptionReport {
 async fn lag_spreading_and_dead_letters_are_counted() {
     let mut world = in_memory(few_slots());
     let resource = world.users().await;
-    let retry = RetryPolicy::builder().num_retries(9).min_delay_target(60).max_delay_target(60);
+    let retry = RetryPolicy::builder()
+        .num_retries(9)
+        .min_delay_target(Duration::from_secs(60))
+        .max_delay_target(Duration::from_secs(60));
     let spec = hook("a").retry(retry.build().unwrap());
     let behind = world.flare.create_subscription(resource.id, spec).await.unwrap();
     let dead = world.subscribe(&resource, "b").await;

@@ -61,7 +61,10 @@ async fn told(first: i64, then: i64) -> Vec<u64> {
     let clock = SetClock::new(&world.clock, first);
     let flare = world.start_as(world.builder().clock(Arc::new(clock.clone())));
     let resource = world.users().await;
-    let retry = RetryPolicy::builder().num_retries(20).min_delay_target(20).max_delay_target(20);
+    let retry = RetryPolicy::builder()
+        .num_retries(20)
+        .min_delay_target(Duration::from_secs(20))
+        .max_delay_target(Duration::from_secs(20));
     let patient = hook("failing").retry(retry.build().unwrap());
     flare.create_subscription(resource.id, patient).await.unwrap();
     let paced = hook("paced").rate(1, 10 * SECOND);

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::EventKind;
 use flare_core::model::subscription::RetryPolicy;
-use flare_core::pipeline::EventKind;
 use flare_core::port::{DeliveryOutcome, SystemClock};
 use flare_testkit::RecordingDelivery;
 use tracing_subscriber::fmt::format::FmtSpan;

@@ -96,7 +96,10 @@ async fn a_retry_is_signed_anew_under_the_same_id() {
     let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
     let flare = builder(memory).delivery(Arc::new(delivery.clone()));
     let flare = start(flare.clock(Arc::new(clock.clone())));
-    let retry = RetryPolicy::builder().num_retries(3).min_delay_target(7).max_delay_target(7);
+    let retry = RetryPolicy::builder()
+        .num_retries(3)
+        .min_delay_target(Duration::from_secs(7))
+        .max_delay_target(Duration::from_secs(7));
     let spec = hook().signing([SECRET]).retry(retry.build().unwrap());
     subscribe(&flare, spec).await.unwrap();
     delivery.answer_next("http://client.example/ada", DeliveryOutcome::answered(500));

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::model::subscription::SubscriptionBuilder;
 use flare_core::model::{NewResource, Subscription, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::{Error, Flare, FlareBuilder};
 
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

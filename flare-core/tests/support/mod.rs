@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, dead_code, unused_imports, reason = "helpers of several tests")]
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::model::{Job, JobKind, Subscription, SubscriptionId, Timestamp};
-use flare_core::pipeline::Settings;
 pub(crate) use flare_testkit::world::{few_slots, hook, url};
 use futures::TryStreamExt;
 

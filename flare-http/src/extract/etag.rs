@@ -1,4 +1,4 @@
-//! Takes a subscription's generation or an `If-Match`; gives the entity tag, and whether it is met.
+//! Takes a generation or an `If-Match`; gives the entity tag, and whether it is met.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{ETAG, IF_MATCH};

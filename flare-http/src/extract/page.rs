@@ -40,21 +40,40 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 }
 
 fn read(query: &str, default_limit: u32) -> Result<Page, Problem> {
-    let mut given = PageQuery::default();
+    let mut page = PageReader::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let twice = match &*name {
-            "limit" => given.limit.replace(number(&name, &value, 1, MAX_LIMIT)?).is_some(),
-            "offset" => given.offset.replace(number(&name, &value, 0, i64::MAX as u64)?).is_some(),
-            _ => return Err(Problem::invalid(name, "is unknown: there are limit and offset")),
-        };
-        if twice {
-            return Err(Problem::invalid(name, "is given twice"));
+        if !page.take(&name, &value)? {
+            return Err(Problem::invalid(name, "is unknown: there are limit and offset"));
         }
     }
-    Ok(Page::new(given.limit.unwrap_or(default_limit), given.offset.unwrap_or(0)))
+    Ok(page.page(default_limit))
 }
 
-fn number<T>(name: &str, text: &str, low: T, high: T) -> Result<T, Problem>
+/// Reads the parameters that say which page.
+#[derive(Default)]
+pub(super) struct PageReader(PageQuery);
+
+impl PageReader {
+    /// Takes a parameter; tells whether it is one of a page.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, Problem> {
+        let Self(given) = self;
+        let twice = match name {
+            "limit" => given.limit.replace(number(name, value, 1, MAX_LIMIT)?).is_some(),
+            "offset" => given.offset.replace(number(name, value, 0, i64::MAX as u64)?).is_some(),
+            _ => return Ok(false),
+        };
+        if twice {
+            return Err(Problem::invalid(name.to_owned(), "is given twice"));
+        }
+        Ok(true)
+    }
+
+    pub(super) fn page(self, default_limit: u32) -> Page {
+        Page::new(self.0.limit.unwrap_or(default_limit), self.0.offset.unwrap_or(0))
+    }
+}
+
+pub(super) fn number<T>(name: &str, text: &str, low: T, high: T) -> Result<T, Problem>
 where
     T: FromStr + PartialOrd + Display + Copy,
 {

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use tracing::{Instrument, error, field, info_span};
 
 use super::timeout::{Reading, within};
+use crate::auth::Caller;
 use crate::observe;
 use crate::options::State;
 use crate::problem::{Fault, Problem};
@@ -34,8 +35,12 @@ pub(crate) async fn edge(
         id = id.to_str().unwrap_or_default(),
         method = %request.method(),
         path = request.uri().path(),
+        caller = field::Empty,
         status = field::Empty,
     );
+    if let Some(caller) = request.extensions().get::<Caller>() {
+        span.record(observe::CALLER, caller.name());
+    }
     let recorded = span.clone();
     let work = async move {
         let work = AssertUnwindSafe(within(&state, &reading, next.run(request)));
@@ -49,7 +54,8 @@ pub(crate) async fn edge(
         };
         recorded.record("status", response.status().as_u16());
         if let Some(Fault(fault)) = response.extensions_mut().remove() {
-            error!(error = ?fault, "a request failed");
+            let commit = state.options().commit.as_deref();
+            error!(error = ?fault, origin = %fault.origin(), commit, "a request failed");
         }
         response.headers_mut().insert(REQUEST_ID, id);
         response

@@ -1,16 +1,13 @@
 //! Takes wishes for documents that are there already; gives what the handle says. Each may be repeated.
 
-use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 
 use super::answer::{Answer, json};
 use super::subscriptions::find;
-use crate::extract::{Ids, NoQuery, Operation};
-use crate::options::State;
-use crate::wire::backfill::ResyncInput;
+use crate::extract::{Acting, Ids, NoQuery, Operation};
 use crate::wire::json::read;
-use crate::wire::operation::Nothing;
+use crate::wire::operation::{Nothing, ResyncInput};
 use crate::wire::report::ReportView;
 use crate::wire::subscription::SubscriptionPath;
 
@@ -19,7 +16,7 @@ use crate::wire::subscription::SubscriptionPath;
     params(SubscriptionPath), request_body = Nothing,
     responses((status = 202, description = "It is under way; the status shows how far it is", body = ReportView)))]
 pub(crate) async fn backfill(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     body: Operation,
@@ -36,7 +33,7 @@ pub(crate) async fn backfill(
     params(SubscriptionPath),
     responses((status = 204, description = "None is under way")))]
 pub(crate) async fn cancel_backfill(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
 ) -> Answer {
@@ -53,7 +50,7 @@ pub(crate) async fn cancel_backfill(
         (status = 409, description = "A resync of other documents is under way"),
     ))]
 pub(crate) async fn resync(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     Operation(body): Operation,
@@ -70,7 +67,7 @@ pub(crate) async fn resync(
     params(SubscriptionPath),
     responses((status = 204, description = "None is under way")))]
 pub(crate) async fn cancel_resync(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
 ) -> Answer {

@@ -4,7 +4,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 
 use super::answer::{Answer, json};
-use crate::extract::{NoQuery, NodeOnly, Operation, Paging};
+use crate::extract::{Acting, NoQuery, NodeOnly, Operation, Paging};
 use crate::options::State;
 use crate::problem::Problem;
 use crate::wire::cluster::{ClusterHealth, Drained, NodeList, NodePath, SlotList};
@@ -45,7 +45,7 @@ pub(crate) async fn slots(Shared(state): Shared<State>, Paging(page): Paging) ->
         (status = 409, description = "It is the only node, and so nobody could take its slots over"),
     ))]
 pub(crate) async fn drain(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     NodeOnly(id): NodeOnly,
     _: NoQuery,
     body: Operation,

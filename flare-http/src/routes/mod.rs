@@ -4,20 +4,28 @@
 mod answer;
 pub(crate) mod backfill;
 pub(crate) mod cluster;
+pub(crate) mod consumers;
 pub(crate) mod deliveries;
 pub(crate) mod documents;
 pub(crate) mod filters;
 pub(crate) mod health;
+pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod operations;
+pub(crate) mod overview;
 pub(crate) mod passive;
+pub(crate) mod pins;
+pub(crate) mod producers;
+#[cfg(feature = "profile")]
+pub(crate) mod profile;
+pub(crate) mod pulling;
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 
 use crate::auth::{RequireToken, Tokens};
 use crate::layer::edge;
@@ -43,6 +51,9 @@ where
         .route("/cluster/nodes", get(cluster::nodes))
         .route("/cluster/nodes/{id}/drain", post(cluster::drain))
         .route("/cluster/slots", get(cluster::slots))
+        .route("/cluster/slots/{slot}/pin", put(pins::pin_slot).delete(pins::unpin_slot))
+        .route("/jobs", get(log::jobs))
+        .route("/log", get(log::log))
         .route("/resources", get(resources::list).post(resources::create))
         .route("/resources/{rid}", get(resources::read).delete(resources::delete))
         .route(
@@ -61,10 +72,28 @@ where
         .route(&below("dead-letters"), get(operations::dead_letters))
         .route(&below("backfill"), post(backfill::backfill).delete(backfill::cancel_backfill))
         .route(&below("resync"), post(backfill::resync).delete(backfill::cancel_resync))
+        .route(&below("pin"), put(pins::pin_subscription).delete(pins::unpin_subscription))
         .route(&below("demand"), post(passive::demand))
         .route(&below("pull"), post(passive::pull))
         .route(&below("settle"), post(passive::settle))
+        .route("/subscriptions", get(overview::list))
         .route("/filters/test", post(filters::test))
+        .route("/consumers", get(consumers::list).post(consumers::create))
+        .route("/consumers/test", post(consumers::test))
+        .route(
+            "/consumers/{id}",
+            get(consumers::read).put(consumers::replace).delete(consumers::delete),
+        )
+        .route("/consumers/{id}/status", get(pulling::status))
+        .route("/consumers/{id}/pause", post(pulling::pause))
+        .route("/consumers/{id}/resume", post(pulling::resume))
+        .route("/consumers/{id}/rejects", get(pulling::rejects))
+        .route("/consumers/{id}/rejects/retry", post(pulling::retry))
+        .route("/consumers/{cid}/producers", get(producers::list).post(producers::create))
+        .route(
+            "/consumers/{cid}/producers/{id}",
+            get(producers::read).put(producers::replace).delete(producers::delete),
+        )
         .route("/deliveries/{*url}", get(deliveries::list))
         .route(
             "/documents/{*url}",
@@ -74,8 +103,12 @@ where
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail("Allow says what there is")
         });
+    #[cfg(feature = "profile")]
+    {
+        router = router.route("/debug/profile", get(profile::profile));
+    }
     if let Some(tokens) = tokens {
-        router = router.layer(RequireToken::new(tokens));
+        router = router.layer(RequireToken::new(tokens).telling(state.flare().clone()));
     }
     router.layer(from_fn_with_state(state.clone(), edge)).with_state(state)
 }

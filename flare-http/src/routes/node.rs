@@ -33,7 +33,7 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
     let now = node.now;
     let nodes = state.flare().cluster_seen().await.nodes.len();
     let up = now - node.started_at;
-    let shown = |report: &flare_core::pipeline::LoopReport| LoopView {
+    let shown = |report: &flare_core::LoopReport| LoopView {
         name: report.name.to_string(),
         last_progress_at: report.last_progress_at.to_string(),
         working_since: report.working_since.map(|since| since.to_string()),
@@ -46,10 +46,11 @@ pub(crate) async fn status(Shared(state): Shared<State>, _: NoQuery) -> Answer {
         uptime: format_duration(std::time::Duration::from_secs(up.as_secs())),
         node: node.id.to_string(),
         running: node.running,
-        standing: node.standing.as_str(),
+        standing: node.membership.as_str(),
         nodes: nodes as u64,
-        consumers: 0,
+        consumers: node.consumers as u64,
         lanes: node.lanes as u64,
+        puts: node.puts.into(),
         loops: node.loops.iter().map(shown).collect(),
         unreadable: node.unreadable.iter().map(UnreadableRecordView::from).collect(),
     };

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 
 use super::answer::{Answer, json};
 use super::subscriptions::{find, look, shown};
-use crate::extract::{Ids, NoQuery, Operation, Paging};
+use crate::extract::{Acting, Ids, NoQuery, Operation, Paging};
 use crate::options::State;
 use crate::wire::dead_letter::{DeadLetterList, ReplayInput, Replayed};
 use crate::wire::json::read;
@@ -35,7 +35,7 @@ pub(crate) async fn status(
     responses((status = 200, description = "It is paused", body = SubscriptionView, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn pause(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     body: Operation,
@@ -51,7 +51,7 @@ pub(crate) async fn pause(
     responses((status = 200, description = "It is active", body = SubscriptionView, headers(
         ("ETag" = String, description = "Its generation")))))]
 pub(crate) async fn resume(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     body: Operation,
@@ -70,7 +70,7 @@ pub(crate) async fn resume(
         (status = 409, description = "It is paused or suspended"),
     ))]
 pub(crate) async fn retry(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     body: Operation,
@@ -85,7 +85,7 @@ pub(crate) async fn retry(
     params(SubscriptionPath), request_body = ReplayInput,
     responses((status = 202, description = "They are due now", body = Replayed)))]
 pub(crate) async fn replay(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     Operation(body): Operation,

@@ -6,7 +6,7 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 
 use super::answer::{Answer, json};
-use crate::extract::{JsonBody, NoQuery, Paging, ResourceOnly};
+use crate::extract::{Acting, JsonBody, NoQuery, Paging, ResourceOnly};
 use crate::from_json::resource_from_json;
 use crate::options::State;
 use crate::wire::page::PageQuery;
@@ -29,7 +29,7 @@ pub(crate) async fn list(Shared(state): Shared<State>, Paging(page): Paging) -> 
         (status = 409, description = "Another resource has that endpoint"),
     ))]
 pub(crate) async fn create(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     OriginalUri(uri): OriginalUri,
     _: NoQuery,
     JsonBody(body, _room): JsonBody,
@@ -66,7 +66,7 @@ pub(crate) async fn read(
         (status = 409, description = "It has subscriptions"),
     ))]
 pub(crate) async fn delete(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     ResourceOnly(id): ResourceOnly,
     _: NoQuery,
 ) -> Answer {

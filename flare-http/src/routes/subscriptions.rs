@@ -5,11 +5,13 @@ use axum::extract::{OriginalUri, State as Shared};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
-use flare_core::model::{ResourceId, Subscription, SubscriptionId, Unreadable};
+use flare_core::model::{
+    Invalid, ResourceId, Subscription, SubscriptionId, SubscriptionSpec, Unreadable,
+};
 use flare_core::{Error, ErrorKind};
 
 use super::answer::{Answer, json};
-use crate::extract::{Ids, IfMatch, JsonBody, NoQuery, Paging, ResourceOnly, etag};
+use crate::extract::{Acting, Ids, IfMatch, JsonBody, NoQuery, Paging, ResourceOnly, etag};
 use crate::from_json::subscription_from_json;
 use crate::options::State;
 use crate::problem::Problem;
@@ -43,18 +45,26 @@ pub(crate) async fn list(
         (status = 409, description = "Another subscription has one of its urls"),
     ))]
 pub(crate) async fn create(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     OriginalUri(uri): OriginalUri,
     ResourceOnly(resource): ResourceOnly,
     _: NoQuery,
     JsonBody(body, _room): JsonBody,
 ) -> Answer {
-    // An unknown resource is 404, whatever is asked of it.
-    state.flare().resource(resource).await?;
-    let spec = subscription_from_json(&body)?.create();
-    let subscription = state.flare().create_subscription(resource, spec).await?;
+    let subscription = state.flare().create_subscription(resource, UnreadSpec(&body)).await?;
     let location = [(LOCATION, format!("{}/{}", uri.path(), subscription.id))];
     Ok((location, shown(StatusCode::CREATED, subscription)?).into_response())
+}
+
+/// What a body asks for, read once its resource is known: an unknown resource is 404, whatever is asked of it.
+struct UnreadSpec<'a>(&'a [u8]);
+
+impl TryFrom<UnreadSpec<'_>> for SubscriptionSpec {
+    type Error = Invalid;
+
+    fn try_from(UnreadSpec(body): UnreadSpec<'_>) -> Result<Self, Invalid> {
+        Ok(subscription_from_json(body)?.create())
+    }
 }
 
 /// Reads a subscription.
@@ -89,7 +99,7 @@ pub(crate) async fn read(
         (status = 412, description = "It is another generation than If-Match says"),
     ))]
 pub(crate) async fn replace(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     wanted: IfMatch,
@@ -117,7 +127,7 @@ pub(crate) async fn replace(
         (status = 412, description = "It is another generation than If-Match says"),
     ))]
 pub(crate) async fn delete(
-    Shared(state): Shared<State>,
+    Acting(state): Acting,
     Ids(resource, id): Ids,
     _: NoQuery,
     wanted: IfMatch,
@@ -179,8 +189,8 @@ pub(super) fn shown(status: StatusCode, subscription: Subscription) -> Answer {
     Ok((tag, json(status, &SubscriptionView::from(subscription))?).into_response())
 }
 
-/// Somebody changed it between our look and our write.
-fn unless_outdated(error: Error) -> Problem {
+/// Another request may have changed it between our look and our write.
+pub(super) fn unless_outdated(error: Error) -> Problem {
     match (error.kind(), error.field()) {
         (ErrorKind::Conflict, Some("generation")) => Problem::outdated(),
         _ => error.into(),

@@ -154,6 +154,7 @@ impl NodeShape {
             slots: node.slots as u64,
             load: record.map(|record| Load {
                 lanes: record.load.lanes,
+                consumers: record.load.consumers,
                 in_flight: record.load.in_flight,
                 busy_percent: record.load.busy_percent,
             }),
@@ -182,6 +183,8 @@ fn roles(roles: Roles) -> Vec<Role> {
 struct Load {
     /// Lanes it works.
     lanes: u64,
+    /// Consumers it works.
+    consumers: u64,
     /// Requests in flight.
     in_flight: u64,
     /// How busy it is, 100 being all it can do.
@@ -210,7 +213,7 @@ impl SlotList {
 /// One slot: lanes are hashed onto slots, and slots are what nodes have.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Slot)]
-struct SlotShape {
+pub(crate) struct SlotShape {
     /// Its number.
     slot: u32,
     state: SlotWord,
@@ -226,19 +229,26 @@ struct SlotShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     epoch: Option<u64>,
+    /// The name of the node that an operator gave it to, for as long as that one is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pin: Option<String>,
 }
 
 impl SlotShape {
-    fn of(view: &ClusterView, slot: u32) -> Self {
-        let free = Self { slot, state: SlotWord::Free, node: None, to: None, epoch: None };
+    /// One slot of a cluster, as far as there is a plan.
+    pub(crate) fn of(view: &ClusterView, slot: u32) -> Self {
+        let pin = view.pins.get(&slot).cloned();
+        let state = SlotWord::Free;
+        let free = Self { slot, state, node: None, to: None, epoch: None, pin: pin.clone() };
         // Whoever is gone works nothing, even if no leader has said so yet.
         let (Some(node), Some(state)) = (view.worker(slot), view.slot(slot)) else { return free };
-        let epoch = state.worker().map(|(_, tenure)| tenure.epoch.get());
+        let epoch = state.worker().map(|(_, takeover)| takeover.epoch.get());
         let (state, to) = match state {
             SlotState::Releasing { to, .. } => (SlotWord::Releasing, Some(*to)),
             _ => (SlotWord::Owned, None),
         };
-        Self { slot, state, node: Some(node), to, epoch }
+        Self { slot, state, node: Some(node), to, epoch, pin }
     }
 }
 

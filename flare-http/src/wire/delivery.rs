@@ -1,5 +1,7 @@
 //! How a subscription's notifications are sent, and what they hold, as JSON has it.
 
+use std::time::Duration;
+
 use flare_core::model::Invalid;
 use flare_core::model::subscription::{
     self, BatchOptions, ContentOptions, DeliveryOptions, MAX_BATCH, MAX_CONCURRENCY, MAX_LANES,
@@ -177,13 +179,13 @@ impl TryFrom<Retry> for RetryPolicy {
             policy = policy.num_no_delay_retries(count);
         }
         if let Some(Whole(seconds)) = retry.min_delay_target {
-            policy = policy.min_delay_target(seconds);
+            policy = policy.min_delay_target(Duration::from_secs(seconds.into()));
         }
         if let Some(Whole(count)) = retry.num_min_delay_retries {
             policy = policy.num_min_delay_retries(count);
         }
         if let Some(Whole(seconds)) = retry.max_delay_target {
-            policy = policy.max_delay_target(seconds);
+            policy = policy.max_delay_target(Duration::from_secs(seconds.into()));
         }
         if let Some(Whole(count)) = retry.num_max_delay_retries {
             policy = policy.num_max_delay_retries(count);
@@ -212,14 +214,19 @@ impl From<&DeliveryOptions> for Delivery {
     }
 }
 
+/// A delay as SNS writes it.
+fn seconds(delay: Duration) -> Whole<1, 3600> {
+    Whole(u32::try_from(delay.as_secs()).unwrap_or(u32::MAX))
+}
+
 impl From<&RetryPolicy> for Retry {
     fn from(policy: &RetryPolicy) -> Self {
         Self {
             num_retries: Some(Whole(policy.num_retries())),
             num_no_delay_retries: Some(Whole(policy.num_no_delay_retries())),
-            min_delay_target: Some(Whole(policy.min_delay_target())),
+            min_delay_target: Some(seconds(policy.min_delay_target())),
             num_min_delay_retries: Some(Whole(policy.num_min_delay_retries())),
-            max_delay_target: Some(Whole(policy.max_delay_target())),
+            max_delay_target: Some(seconds(policy.max_delay_target())),
             num_max_delay_retries: Some(Whole(policy.num_max_delay_retries())),
             backoff_function: Some(Word(policy.backoff_function())),
         }

@@ -4,8 +4,10 @@
 //! A setting of a subscription has one place in each direction: read and given to the model's builder in
 //! `give`, and shown by `From`; both in `endpoint`, `delivery`, `data`, `signing` or `subscription`.
 
-pub(crate) mod backfill;
+pub(crate) mod audit;
 pub(crate) mod cluster;
+pub(crate) mod consumer;
+pub(crate) mod consumer_report;
 pub(crate) mod data;
 pub(crate) mod dead_letter;
 pub(crate) mod deliveries;
@@ -15,12 +17,20 @@ pub(crate) mod endpoint;
 pub(crate) mod entries;
 pub(crate) mod extent;
 pub(crate) mod filter;
+pub(crate) mod job;
 pub(crate) mod json;
+pub(crate) mod mapping;
 pub(crate) mod node;
 pub(crate) mod operation;
+pub(crate) mod overview;
 pub(crate) mod page;
 pub(crate) mod passive;
+pub(crate) mod pin;
 pub(crate) mod problem;
+#[cfg(feature = "profile")]
+pub(crate) mod profile;
+pub(crate) mod rates;
+pub(crate) mod reject;
 pub(crate) mod report;
 pub(crate) mod resource;
 pub(crate) mod revision;

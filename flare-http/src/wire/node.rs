@@ -1,8 +1,10 @@
 //! Takes what a node knows of itself; gives it as JSON has it.
 
+use flare_core::PutRates;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::rates::WindowRatesView;
 use super::unreadable::UnreadableRecordView;
 
 /// Which program this is.
@@ -47,11 +49,29 @@ pub(crate) struct NodeStatus {
     pub(crate) consumers: u64,
     /// How many lanes it works.
     pub(crate) lanes: u64,
+    /// The puts and deletes that it takes, a second.
+    pub(crate) puts: PutRatesView,
     /// Its loops, each with its last progress.
     pub(crate) loops: Vec<LoopView>,
     /// The stored records that it met of late and could not read. Nothing is done for them here, and
     /// everything for all others.
     pub(crate) unreadable: Vec<UnreadableRecordView>,
+}
+
+/// The puts and deletes that a node takes, a second.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PutRates)]
+pub(crate) struct PutRatesView {
+    /// Those that were answered, whatever they changed.
+    accepted: WindowRatesView,
+    /// Those of them that a client is told of.
+    changed: WindowRatesView,
+}
+
+impl From<PutRates> for PutRatesView {
+    fn from(rates: PutRates) -> Self {
+        Self { accepted: rates.accepted.into(), changed: rates.changed.into() }
+    }
 }
 
 /// How one loop is doing.

@@ -1,4 +1,4 @@
-//! Takes the body of an operation; gives nothing, for there is nothing to say.
+//! The bodies of operations that say little or nothing.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -8,3 +8,12 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(max_properties = 0, example = json!({}))]
 pub(crate) struct Nothing {}
+
+/// Which documents are wanted again; all, if it does not say.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Resync, example = json!({}))]
+pub(crate) struct ResyncInput {
+    /// Only documents whose URL begins so.
+    pub(crate) prefix: Option<String>,
+}

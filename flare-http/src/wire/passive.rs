@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flare_core::Pull;
-use flare_core::pipeline::{PullOutcome, PullSettlement, Pulled};
+use flare_core::{PullOutcome, PullSettlement, Pulled};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -124,7 +124,8 @@ struct ReceiptResult {
     result: ResultWord,
 }
 
-/// It is stored; its lease had ended; or a newer version, or everything anew, is told already.
+/// It is stored; its lease had ended; a newer version, or everything anew, is told already; or the store failed,
+/// so that it is to be settled again.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = PullResult)]
@@ -132,6 +133,7 @@ enum ResultWord {
     Settled,
     Expired,
     Overtaken,
+    Failed,
 }
 
 impl SettledList {
@@ -140,6 +142,7 @@ impl SettledList {
             let result = match settled {
                 PullSettlement::Done => ResultWord::Settled,
                 PullSettlement::Overtaken => ResultWord::Overtaken,
+                PullSettlement::Failed => ResultWord::Failed,
                 // Nothing was stored.
                 _ => ResultWord::Expired,
             };

@@ -4,6 +4,7 @@ use flare_core::model::{BackfillProgress, SubscriptionReport, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::rates::{RatesView, TimesView};
 use super::word::{StatusWord, Word};
 
 /// How a subscription is doing.
@@ -30,6 +31,8 @@ pub(crate) struct ReportView {
     failed: u64,
     /// Notifications the client refused.
     discarded: u64,
+    rates: RatesView,
+    times: TimesView,
     /// Notifications that were given up and are still listed.
     dead_letters: u64,
     /// When the client last accepted one; null if it never did.
@@ -102,6 +105,8 @@ impl From<SubscriptionReport> for ReportView {
             delivered: report.delivered,
             failed: report.failed,
             discarded: report.discarded,
+            rates: report.rates.into(),
+            times: report.times.into(),
             dead_letters: report.dead_letters,
             last_success_at: text(report.last_success_at),
             last_error: report.last_error,
@@ -120,7 +125,7 @@ impl From<SubscriptionReport> for ReportView {
 
 #[cfg(test)]
 mod tests {
-    use flare_core::model::SubscriptionStatus;
+    use flare_core::model::{SubscriptionRates, SubscriptionStatus, SubscriptionTimes};
 
     use super::*;
 
@@ -136,6 +141,8 @@ mod tests {
             delivered: 2,
             failed: 0,
             discarded: 0,
+            rates: SubscriptionRates::default().into(),
+            times: SubscriptionTimes::default().into(),
             dead_letters: 5,
             last_success_at: None,
             last_error: None,
@@ -149,8 +156,15 @@ mod tests {
             backfill: None,
             resync: None,
         };
+        let written = |report: &ReportView| {
+            let text = serde_json::to_string(report).unwrap();
+            // What is in there is tried in `rates`.
+            let (from, to) =
+                (text.find(r#""rates""#).unwrap(), text.find(r#""deadLetters""#).unwrap());
+            format!("{}{}", &text[..from], &text[to..])
+        };
         assert_eq!(
-            serde_json::to_string(&report).unwrap(),
+            written(&report),
             concat!(
                 r#"{"status":"active","lag":3,"spreading":4,"oldestPendingSeconds":30,"#,
                 r#""inFlight":0,"delivered":2,"failed":0,"discarded":0,"deadLetters":5,"#,
@@ -166,7 +180,7 @@ mod tests {
         report.backfill = Some(ProgressView { scanned: 1, total: 2, done: false });
         report.resync = Some(ProgressView { scanned: 2, total: 2, done: true });
         assert_eq!(
-            serde_json::to_string(&report).unwrap(),
+            written(&report),
             concat!(
                 r#"{"status":"suspended","reason":"410","lag":3,"spreading":4,"#,
                 r#""oldestPendingSeconds":30,"inFlight":0,"delivered":2,"failed":0,"discarded":0,"#,

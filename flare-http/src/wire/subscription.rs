@@ -161,6 +161,21 @@ impl SubscriptionList {
     }
 }
 
+/// A page of the subscriptions of a consumer's resource.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProducerList {
+    pagination: Pagination,
+    #[schema(value_type = Vec<ListedSubscription>)]
+    producers: Vec<Listed<SubscriptionView>>,
+}
+
+impl ProducerList {
+    pub(crate) fn new(page: Page, listing: Listing<Subscription>) -> Self {
+        let SubscriptionList { pagination, subscriptions } = SubscriptionList::new(page, listing);
+        Self { pagination, producers: subscriptions }
+    }
+}
+
 /// The path of a subscription.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]

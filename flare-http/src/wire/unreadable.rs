@@ -7,6 +7,10 @@ use utoipa::openapi::schema::OneOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::audit::EntryView;
+use super::consumer::ConsumerView;
+use super::job::JobView;
+use super::reject::RejectView;
 use super::resource::ResourceView;
 use super::subscription::SubscriptionView;
 
@@ -17,7 +21,7 @@ use super::subscription::SubscriptionView;
 pub(crate) struct UnreadableView {
     /// What it is known by.
     id: String,
-    /// Whose documents it is about, if that is known: subscriptions only.
+    /// Whose documents it is about, if that is known: subscriptions and consumers only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     resource: Option<String>,
@@ -50,7 +54,8 @@ impl From<&Unreadable> for UnreadableView {
 #[serde(rename_all = "camelCase")]
 #[schema(as = UnreadableRecord)]
 pub(crate) struct UnreadableRecordView {
-    /// What kind of thing it is: `resource`, `subscription`, `document`, `row`, `lane`, `job` or `task`.
+    /// What kind of thing it is: `resource`, `subscription`, `consumer`, `document`, `row`, `lane`, `job`,
+    /// `reject`, `audit` or `task`.
     kind: &'static str,
     /// What it is called.
     id: String,
@@ -136,5 +141,65 @@ impl PartialSchema for ListedResource {
 impl ToSchema for ListedResource {
     fn schemas(schemas: &mut Schemas) {
         both::<ResourceView>(schemas);
+    }
+}
+
+/// Describes a consumer, or what is known of one that cannot be read.
+pub(crate) struct ListedConsumer;
+
+impl PartialSchema for ListedConsumer {
+    fn schema() -> RefOr<Schema> {
+        either::<ConsumerView>()
+    }
+}
+
+impl ToSchema for ListedConsumer {
+    fn schemas(schemas: &mut Schemas) {
+        both::<ConsumerView>(schemas);
+    }
+}
+
+/// Describes a message that became no document, or what is known of one that cannot be read.
+pub(crate) struct ListedReject;
+
+impl PartialSchema for ListedReject {
+    fn schema() -> RefOr<Schema> {
+        either::<RejectView>()
+    }
+}
+
+impl ToSchema for ListedReject {
+    fn schemas(schemas: &mut Schemas) {
+        both::<RejectView>(schemas);
+    }
+}
+
+/// Describes a stored job, or what is known of one that cannot be read.
+pub(crate) struct ListedJob;
+
+impl PartialSchema for ListedJob {
+    fn schema() -> RefOr<Schema> {
+        either::<JobView>()
+    }
+}
+
+impl ToSchema for ListedJob {
+    fn schemas(schemas: &mut Schemas) {
+        both::<JobView>(schemas);
+    }
+}
+
+/// Describes an entry of the log, or what is known of one that cannot be read.
+pub(crate) struct ListedEntry;
+
+impl PartialSchema for ListedEntry {
+    fn schema() -> RefOr<Schema> {
+        either::<EntryView>()
+    }
+}
+
+impl ToSchema for ListedEntry {
+    fn schemas(schemas: &mut Schemas) {
+        both::<EntryView>(schemas);
     }
 }

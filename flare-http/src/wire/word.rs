@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use flare_core::PullOutcome;
+use flare_core::model::consumer::RejectReason;
 use flare_core::model::subscription::{BackoffFunction, Mode};
 use flare_core::model::{
-    Action, DeathReason, Invalid, Method, Present, SubscriptionStatus, WaitsFor,
+    Action, ConsumerStatus, DeathReason, Invalid, Method, OnReject, Present, SubscriptionStatus,
+    SummaryOrder, WaitsFor,
 };
-use flare_core::pipeline::PullOutcome;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -33,6 +35,14 @@ pub(crate) type PresentWord = Word<Present>;
 pub(crate) type OutcomeWord = Word<PullOutcome>;
 /// What a change waits for.
 pub(crate) type WaitsForWord = Word<WaitsFor>;
+/// Whether a consumer pulls.
+pub(crate) type ConsumerStatusWord = Word<ConsumerStatus>;
+/// Which subscriptions come first.
+pub(crate) type OrderWord = Word<SummaryOrder>;
+/// What becomes of a message that becomes no document.
+pub(crate) type OnRejectWord = Word<OnReject>;
+/// Why a message became no document.
+pub(crate) type RejectReasonWord = Word<RejectReason>;
 
 /// A set of words, as JSON has them.
 pub(crate) trait Vocabulary: Copy + 'static {
@@ -65,12 +75,40 @@ vocabularies! {
     BackoffFunction as "Backoff", ALL: "How delays grow from the smallest to the largest.";
     Mode as "Mode", ALL: "Who begins a delivery: Flare, or the client.";
     SubscriptionStatus as "SubscriptionStatus", SHOWN: "Where a subscription stands; unreadable: this version cannot read it, so it sends nothing for it.";
+    SummaryOrder as "SubscriptionOrder", ALL: "Which subscriptions come first.";
     Action as "Action", ALL: "What a client is told of a document.";
     Present as "Present", ALL: "Whether a client holds a document, as far as is known.";
     PullOutcome as "PullOutcome", ALL: "The client has it, refuses this version for good, or hands it back.";
     WaitsFor as "WaitsFor", ALL: "What a change waits for: its turn, the next attempt, the end of the client's interval, of a hold it asked for or of its being down; somebody to resume the subscription, or to mend the client as well; the client to ask for it, or to settle it.";
     DeathReason as "DeathReason", ALL: "Why a notification was given up: its attempts or its time are used up.";
     Method as "Method", ALL: "How a request is made.";
+    RejectReason as "RejectReason", ALL: "Why a message became no document.";
+}
+
+impl Vocabulary for ConsumerStatus {
+    const NAME: &'static str = "ConsumerStatus";
+    const ABOUT: &'static str = "Whether a consumer pulls.";
+    const ALL: &'static [Self] = &[Self::Active, Self::Paused];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+impl Vocabulary for OnReject {
+    const NAME: &'static str = "OnReject";
+    const ABOUT: &'static str = "What becomes of a message that becomes no document: it is kept to be listed and retried, or left to the broker's own rule for what is refused.";
+    const ALL: &'static [Self] = &[Self::Keep, Self::Leave];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Leave => "leave",
+        }
+    }
 }
 
 impl<T: Vocabulary> Serialize for Word<T> {

@@ -73,7 +73,7 @@ async fn a_scope_allows_what_those_before_it_do() {
 #[test]
 fn tokens_do_not_show() {
     let tokens = Tokens::new().with(ADMIN, Scope::Admin).unwrap();
-    assert_eq!(format!("{tokens:?}"), "Tokens([Admin])");
+    assert_eq!(format!("{tokens:?}"), r#"Tokens({"token-1": Admin})"#);
     let refused = Tokens::new().with("a b c d e f g h i j k", Scope::Read).unwrap_err();
     assert!(!format!("{refused:?}").contains("a b c"), "{refused:?}");
 }

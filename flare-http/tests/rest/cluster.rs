@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::cluster::{ClusterSettings, Health, Roles};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, Lease, SystemClock};
 use flare_testkit::{FaultPlan, FaultyLease};
 use serde_json::Value;

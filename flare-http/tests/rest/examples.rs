@@ -1,7 +1,10 @@
 //! The examples of the description do what it says they do.
 
-use flare_backend_memory::MemoryBackend;
-use flare_core::Flare;
+use std::sync::Arc;
+
+use flare_backend_memory::{MemoryBackend, MemoryBroker};
+use flare_core::cluster::ClusterSettings;
+use flare_core::{Flare, Settings};
 use serde_json::Value;
 
 use crate::schema::Spec;
@@ -31,10 +34,15 @@ fn success(spec: &Spec, method: &str, path: &str) -> u16 {
 #[tokio::test]
 async fn every_example_gives_the_documented_status() {
     let memory = MemoryBackend::new();
-    let (server, spec) =
-        (Server::on(Flare::builder(memory.clone()), true, |api| api).await, Spec::load());
+    let settings = Settings::default().pinned_slots(1);
+    // The name that the example of a pin has.
+    let mut cluster = ClusterSettings::default();
+    cluster.name = "big-machine".to_owned();
+    let builder = Flare::builder(memory.clone()).source(Arc::new(MemoryBroker::new()));
+    let builder = builder.settings(settings.clone()).cluster(cluster);
+    let (server, spec) = (Server::on(builder, true, |api| api).await, Spec::load());
     // Somebody has to be there who takes its slots over.
-    let other = Server::on(Flare::builder(memory), true, |api| api).await;
+    let other = Server::on(Flare::builder(memory).settings(settings), true, |api| api).await;
     while other.flare.cluster().await.unwrap().nodes.len() < 2 {
         tokio::task::yield_now().await;
     }
@@ -45,6 +53,7 @@ async fn every_example_gives_the_documented_status() {
         }
     };
     let mut made = (String::new(), String::new());
+    let (mut consumer, mut producer) = (String::new(), String::new());
     let mut tried = 0;
     for (method, path) in [
         ("post", "/resources"),
@@ -61,13 +70,31 @@ async fn every_example_gives_the_documented_status() {
         ("post", "/resources/{rid}/subscriptions/{id}/demand"),
         ("post", "/resources/{rid}/subscriptions/{id}/pull"),
         ("post", "/filters/test"),
+        ("post", "/consumers/test"),
+        ("post", "/consumers"),
+        ("put", "/consumers/{id}"),
+        ("post", "/consumers/{id}/pause"),
+        ("post", "/consumers/{id}/resume"),
+        ("post", "/consumers/{id}/rejects/retry"),
+        ("post", "/consumers/{cid}/producers"),
+        ("put", "/consumers/{cid}/producers/{id}"),
+        ("put", "/resources/{rid}/subscriptions/{id}/pin"),
+        ("put", "/cluster/slots/{slot}/pin"),
         ("post", "/cluster/nodes/{id}/drain"),
     ] {
         let url = &spec.0["paths"]["/documents/{url}"]["put"]["parameters"][0]["example"];
-        let id = if path.starts_with("/cluster") { &node } else { &made.1 };
-        let real = path.replace("{rid}", &made.0).replace("{id}", id);
-        let real = real.replace("{url}", url.as_str().unwrap());
+        let id = match path {
+            _ if path.starts_with("/cluster") => &node,
+            _ if path.starts_with("/consumers/{id}") => &consumer,
+            _ if path.starts_with("/consumers/{cid}") => &producer,
+            _ => &made.1,
+        };
+        let real = path.replace("{rid}", &made.0).replace("{cid}", &consumer).replace("{id}", id);
+        let real = real.replace("{url}", url.as_str().unwrap()).replace("{slot}", "7");
         let body = example(&spec, method, path);
+        // Its resource is one of this server's, and its broker the one in memory.
+        let body = body.replace("0192f0e0-0000-7000-8000-000000000000", &made.0);
+        let body = body.replace(r#""sqs""#, r#""memory""#);
         if let Some(subscription) = real.strip_suffix("/demand") {
             let passive = r#"{"endpoint":{"url":"http://c.example/"},"mode":"passive"}"#;
             server.put(subscription, passive).await.is(200);
@@ -78,6 +105,8 @@ async fn every_example_gives_the_documented_status() {
         match path {
             "/resources" => made.0 = id.unwrap(),
             "/resources/{rid}/subscriptions" => made.1 = id.unwrap(),
+            "/consumers" => consumer = id.unwrap(),
+            "/consumers/{cid}/producers" => producer = id.unwrap(),
             _ => {}
         }
         tried += 1;

@@ -47,9 +47,10 @@ async fn a_fault_is_logged_once_and_a_refusal_never() {
     let plan = FaultPlan::seeded(1).with_before(1.0);
     let faulty = FaultyRepository::new(backend.repository(), plan);
     let builder = Flare::builder(backend).repository(Arc::new(faulty));
-    let tokens = Tokens::new().with(TOKEN, Scope::Read).unwrap();
+    let tokens = Tokens::new().with_named("ops", TOKEN, Scope::Read).unwrap();
     let panics = || panic!("on purpose");
-    let server = Server::on(builder, false, |api| api.auth(tokens).metrics(panics)).await;
+    let server =
+        Server::on(builder, false, |api| api.auth(tokens).metrics(panics).commit("abc1234")).await;
     let bearer = format!("Bearer {TOKEN}");
     let ask = async |path: &str, id: &str| {
         let headers = [("authorization", &*bearer), ("x-request-id", id)];
@@ -64,8 +65,14 @@ async fn a_fault_is_logged_once_and_a_refusal_never() {
     let [failed] = &lines.about("failing")[..] else { panic!("{:?}", lines.about("")) };
     assert!(failed.contains("ERROR") && failed.contains("flare.request"), "{failed}");
     assert!(failed.contains("list_resources"), "which call it was: {failed}");
+    assert!(failed.contains("caller=\"ops\""), "who asked: {failed}");
+    let began =
+        failed.contains("origin=flare-testkit/src/") && failed.contains("commit=\"abc1234\"");
+    assert!(began, "where it began, in which commit: {failed}");
     let [panicked] = &lines.about("panicking")[..] else { panic!("{:?}", lines.about("")) };
     assert!(panicked.contains("on purpose"), "{panicked}");
-    assert_eq!(lines.about("refused"), [""; 0]);
+    assert_eq!(lines.about("id=\"refused\""), [""; 0]);
+    let [signed] = &lines.about("flare.audit")[..] else { panic!("{:?}", lines.about("")) };
+    assert!(signed.contains("subject=sign-in/no-token"), "{signed}");
     assert_eq!(lines.about(TOKEN), [""; 0]);
 }

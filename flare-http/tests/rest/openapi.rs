@@ -9,7 +9,10 @@ use crate::support::Server;
 #[test]
 fn the_file_in_the_repository_is_what_the_code_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
-    let made = flare_http::openapi().to_pretty_json().unwrap() + "\n";
+    let mut made = flare_http::openapi();
+    // What a feature adds is served where it is built in, and not in the file.
+    made.paths.paths.remove("/debug/profile");
+    let made = made.to_pretty_json().unwrap() + "\n";
     if std::env::var_os("FLARE_WRITE_OPENAPI").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
@@ -40,7 +43,7 @@ fn every_operation_has_a_name_of_its_own_and_every_reference_leads_somewhere() {
             assert!(operation["summary"].is_string(), "{name} has no summary");
         }
     }
-    assert_eq!(names.len(), 37);
+    assert_eq!(names.len(), 60 + usize::from(cfg!(feature = "profile")));
     let text = spec.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1) {
         let pointer = reference.split('"').next().unwrap();
@@ -58,7 +61,10 @@ async fn every_route_but_documents_refuses_unknown_parameters() {
         if path.starts_with("/documents") {
             continue;
         }
-        let path = path.replace("{rid}", rid).replace("{id}", id) + "?nonsense=1";
+        // A consumer's id is not looked for before the query is read.
+        let path = path.replace("{rid}", rid).replace("{cid}", rid).replace("{id}", id);
+        let path = path.replace("{slot}", "0");
+        let path = path + "?nonsense=1";
         for method in item.as_object().unwrap().keys() {
             let method = method.to_uppercase();
             let body = matches!(&*method, "POST" | "PUT").then_some("{}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flare_core::model::{SubscriptionId, SubscriptionReport, Timestamp};
+use flare_core::model::{SubscriptionId, SubscriptionReport, TimeFigures, Timestamp, WindowRates};
 use flare_core::port::DeliveryOutcome;
 
 use crate::support::Server;
@@ -86,6 +86,13 @@ fn id(path: &str) -> SubscriptionId {
 /// Everything the handle says, by the name it has in JSON.
 fn expected(report: &SubscriptionReport) -> serde_json::Value {
     let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    let rates =
+        |it: WindowRates| serde_json::json!({"minute": it.minute, "fiveMinutes": it.five_minutes});
+    let millis = |time: Duration| time.as_micros() as f64 / 1_000.0;
+    let figures = |it: TimeFigures| {
+        serde_json::json!({"count": it.count, "meanMillis": millis(it.mean), "p50Millis": millis(it.p50),
+            "p99Millis": millis(it.p99)})
+    };
     let all = serde_json::json!({
         "status": report.status.as_str(),
         "reason": report.reason,
@@ -96,6 +103,18 @@ fn expected(report: &SubscriptionReport) -> serde_json::Value {
         "delivered": report.delivered,
         "failed": report.failed,
         "discarded": report.discarded,
+        "rates": {
+            "delivered": rates(report.rates.delivered),
+            "failed": rates(report.rates.failed),
+            "discarded": rates(report.rates.discarded),
+        },
+        "times": {
+            "latency": figures(report.times.latency),
+            "attempts": figures(report.times.attempts),
+            "dns": figures(report.times.dns),
+            "connect": figures(report.times.connect),
+            "firstByte": figures(report.times.first_byte),
+        },
         "deadLetters": report.dead_letters,
         "lastSuccessAt": time(report.last_success_at),
         "lastError": report.last_error,

@@ -1,5 +1,11 @@
 //! Clients' wishes: everything that can be done to one, under its own resource only.
 
+use std::sync::Arc;
+
+use flare_backend_memory::MemoryBackend;
+use flare_core::Flare;
+use flare_testkit::CountingRepository;
+
 use crate::support::Server;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -187,4 +193,35 @@ async fn conflicts_are_409() {
     server.put(&path, &body).await.is(409);
     let lanes = format!(r#"{{"endpoint":{{"url":"{one}"}},"delivery":{{"lanes":2}}}}"#);
     server.put(&path, &lanes).await.is(200);
+}
+
+#[tokio::test]
+async fn a_conflict_names_the_field_that_clashes() {
+    let server = Server::start().await;
+    let users = server.resource("users").await;
+    server.subscription(&users, "http://c.example/1").await;
+    let body = r#"{"endpoint":{"url":"http://c.example/2",
+        "actions":{"update":{"url":"http://c.example/1"}}}}"#;
+    let list = format!("{users}/subscriptions");
+    server.post(&list, body).await.refuses(409, "endpoint.actions.update.url");
+}
+
+#[tokio::test]
+async fn its_resource_is_read_once_before_it_is_stored_and_once_after() {
+    let memory = MemoryBackend::new();
+    let counted = CountingRepository::new(memory.repository());
+    let builder = Flare::builder(memory).repository(Arc::new(counted.clone()));
+    let server = Server::on(builder, false, |api| api).await;
+    let users = server.resource("users").await;
+    counted.take();
+    server.subscription(&users, "http://c.example/1").await;
+    // The second look is for a deletion that came between.
+    assert_eq!(counted.take().of("resource").calls, 2);
+    let list = format!("{users}/subscriptions");
+    server
+        .post(&list, r#"{"endpoint":{"url":"ftp://c.example/"}}"#)
+        .await
+        .refuses(400, "endpoint.url");
+    server.post(&list, "[]").await.is(400);
+    assert_eq!(counted.take().of("resource").calls, 2, "once each");
 }

@@ -4,11 +4,8 @@ use flare_backend_memory::MemoryBackend;
 use flare_core::Flare;
 use flare_core::model::{RecordName, WhyUnreadable};
 
+use crate::pulling::{Pulling, last};
 use crate::support::Server;
-
-fn last(path: &str) -> &str {
-    path.rsplit('/').next().unwrap()
-}
 
 #[tokio::test]
 async fn a_subscription_is_listed_shown_and_deleted() {
@@ -85,4 +82,39 @@ async fn a_resource_is_listed_shown_and_deleted() {
     server.delete(&users).await.is(204);
     server.get(&users).await.is(404);
     assert_eq!(server.get("/resources").await.json()["pagination"]["total"], 1);
+}
+
+#[tokio::test]
+async fn a_consumer_is_listed_shown_and_deleted() {
+    let at = Pulling::start().await;
+    let paths = [at.create(&at.asked()).await, at.create(&at.asked()).await];
+    let path = &paths[0];
+    let name = RecordName::Consumer(last(path).parse().unwrap());
+    at.memory.repository().spoil(name, Some(WhyUnreadable::Newer { needs: 2 }));
+
+    let listed = at.server.get("/consumers").await.is(200).json();
+    assert_eq!(listed["pagination"]["total"], 2);
+    let ids: Vec<_> = listed["consumers"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    assert_eq!(ids, paths.iter().map(|path| last(path)).collect::<Vec<_>>(), "in its place");
+    let shown = &listed["consumers"][0];
+    assert_eq!(
+        (&shown["status"], &shown["resource"]),
+        (&"unreadable".into(), &at.resource().into())
+    );
+    let read = at.server.get(path).await.is(200);
+    assert_eq!((read.json(), read.header("etag")), (shown.clone(), None));
+    at.server.put(path, &at.asked().to_string()).await.is(409);
+    for below in ["status", "rejects", "producers"] {
+        at.server.get(&format!("{path}/{below}")).await.is(409);
+    }
+    for operation in ["pause", "resume", "rejects/retry"] {
+        at.server.post(&format!("{path}/{operation}"), "{}").await.is(409);
+    }
+    let node = at.server.get("/status").await.is(200).json();
+    assert_eq!(node["unreadable"][0]["kind"], "consumer", "{node}");
+
+    at.server.send("DELETE", path, &[("if-match", "\"1\"")], b"").await.is(412);
+    at.server.delete(path).await.is(204);
+    at.server.get(path).await.is(404);
+    assert_eq!(at.server.get("/consumers").await.json()["pagination"]["total"], 1);
 }

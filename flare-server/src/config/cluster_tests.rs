@@ -72,7 +72,7 @@ fn etcd_is_refused_by_a_program_that_was_built_without_it() {
     let on_etcd = "lease.engine = \"etcd\"\nlease.etcd.ttl = \"5s\"";
     let asked = from_file(&format!("repository.engine = \"mongodb\"\n{on_etcd}"));
     if cfg!(feature = "etcd") {
-        assert_eq!(asked.unwrap().lease.etcd.ttl.as_secs(), 5);
+        assert_eq!(asked.unwrap().node.ttl.as_secs(), 5);
     } else {
         let refused = asked.unwrap_err();
         assert_eq!(refused.key(), "lease.engine");

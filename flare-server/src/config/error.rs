@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use flare_core::model::Invalid;
 use toml::Value;
 
 /// Why a configuration was refused.
@@ -17,6 +18,16 @@ impl ConfigError {
     /// The key's value is wrong; the reason goes on from the key: `must be …`.
     pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: key.into(), reason: reason.into(), origin: None }
+    }
+
+    /// A library refuses a setting of this table: in Rust it has underscores, and others beside it stand in
+    /// backquotes.
+    pub(super) fn in_table(table: &str, invalid: &Invalid) -> Self {
+        let key = |field: &str| format!("{table}.{}", field.replace('_', "-"));
+        let named = invalid.reason().split('`').enumerate();
+        let reason: String =
+            named.map(|(at, text)| if at % 2 == 0 { text.to_owned() } else { key(text) }).collect();
+        Self::new(key(invalid.field()), reason)
     }
 
     /// Something is wrong with a file or a variable as a whole.
@@ -59,6 +70,7 @@ impl std::error::Error for ConfigError {}
 /// Whether a key's value is a secret, or has one in it.
 fn is_secret(key: &str) -> bool {
     key.starts_with("http.auth")
+        || key.starts_with("otlp.")
         || [".uri", ".password", ".secret"].iter().any(|name| key.ends_with(name))
 }
 

@@ -7,8 +7,6 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::secret::{masked, secret};
-
 /// `[http]`
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -74,8 +72,11 @@ pub struct Auth {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
+    /// Who has it, for the log; `token-1` and so on by its place, if it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// What stands behind `Authorization: Bearer`.
-    #[serde(serialize_with = "masked", deserialize_with = "secret")]
+    #[serde(with = "flare_core::model::secret")]
     pub token: SecretString,
     /// What it allows.
     pub scope: Scope,

@@ -4,6 +4,7 @@
 use flare_core::port::Part;
 use toml::{Table, Value};
 
+use super::mongo::is_inherited;
 use super::{Config, ConfigError, Engine, LeaseEngine, QueueEngine};
 
 /// Refuses settings of engines that are not in use.
@@ -23,6 +24,17 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     if repository.engine != Engine::MongoDb && !wakes {
         idle.push(("repository.mongodb", "nothing is kept there by any engine".to_owned()));
     }
+    let [repository_there, queue_there, lease_there] =
+        Part::ALL.map(|part| config.in_postgresql(part));
+    if !(repository_there || queue_there || lease_there) {
+        idle.push(("repository.postgresql", "nothing is kept there by any engine".to_owned()));
+    } else if !(queue_there || lease_there) {
+        let reason = "no queue and no leases are kept there".to_owned();
+        idle.push(("repository.postgresql.poll-every", reason));
+    }
+    if !queue_there {
+        idle.push(("repository.postgresql.notify", "no queue is kept there".to_owned()));
+    }
     if !wakes {
         let reason = "no queue and no leases are kept there".to_owned();
         idle.push(("repository.mongodb.poll-every", reason));
@@ -33,12 +45,15 @@ pub(super) fn idle(config: &Config) -> Result<(), ConfigError> {
     ] {
         if config.mongodb(part).is_none() {
             idle.push((name, format!("{part}.engine is not \"mongodb\"")));
-        } else if table.is_inherited() {
+        } else if is_inherited(table) {
             idle.push((name, format!("without {name}.uri all of repository.mongodb is used")));
         }
     }
     if queue.engine != QueueEngine::Sqs {
         idle.push(("queue.sqs", "queue.engine is not \"sqs\"".to_owned()));
+    }
+    if config.otlp.endpoint.is_empty() {
+        idle.push(("otlp", "otlp.endpoint is empty".to_owned()));
     }
     if lease.engine != LeaseEngine::Etcd {
         idle.push(("lease.etcd", "lease.engine is not \"etcd\"".to_owned()));

@@ -1,10 +1,11 @@
 //! Takes the defaults; gives every key there is, how it is called in the environment, and what
-//! somebody may have meant who wrote another.
+//! an operator may have meant who wrote another.
 
 use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
+use super::connections::{self, BrokerConnection, is_name};
 use super::{Config, ConfigError};
 
 /// Less alike than this, and a suggestion would puzzle rather than help.
@@ -18,14 +19,19 @@ pub(super) const INHERITED: [&str; 2] = ["queue.engine", "lease.engine"];
 pub(super) struct Keys {
     defaults: BTreeMap<String, Value>,
     sections: BTreeMap<String, Vec<String>>,
+    /// What each connection has: operators name those, so their paths are not known before.
+    of_connection: Table,
 }
 
 impl Keys {
     /// Reads them from the defaults, so that no key can be forgotten here.
     pub(super) fn new() -> Result<Self, ConfigError> {
-        let table = Table::try_from(Config::default())
-            .map_err(|error| ConfigError::whole("defaults", error.to_string()))?;
-        let mut keys = Self { defaults: BTreeMap::new(), sections: BTreeMap::new() };
+        let unreadable =
+            |error: toml::ser::Error| ConfigError::whole("defaults", error.to_string());
+        let table = Table::try_from(Config::default()).map_err(unreadable)?;
+        let of_connection = Table::try_from(BrokerConnection::default()).map_err(unreadable)?;
+        let (defaults, sections) = (BTreeMap::new(), BTreeMap::new());
+        let mut keys = Self { defaults, sections, of_connection };
         keys.add("", &table);
         for path in INHERITED {
             keys.defaults.insert(path.to_owned(), Value::String(String::new()));
@@ -44,7 +50,7 @@ impl Keys {
         }
     }
 
-    /// The full paths of all keys.
+    /// The full paths of all keys, but for those of connections.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.defaults.keys().map(String::as_str)
     }
@@ -55,16 +61,35 @@ impl Keys {
     }
 
     pub(super) fn default_of(&self, path: &str) -> Option<&Value> {
-        self.defaults.get(path)
+        match in_connection(path) {
+            Some((name, key)) => self.of_connection.get(key).filter(|_| is_name(name)),
+            None => self.defaults.get(path),
+        }
     }
 
     pub(super) fn is_section(&self, path: &str) -> bool {
-        self.sections.contains_key(path)
+        self.sections.contains_key(path) || is_connection(path)
+    }
+
+    /// All keys of a connection with their defaults; none of a section that is no connection.
+    pub(super) fn of_section(&self, section: &str) -> impl Iterator<Item = (String, &Value)> {
+        let keys = self.of_connection.iter().filter(move |_| is_connection(section));
+        keys.map(move |(key, value)| (join(section, key), value))
     }
 
     /// The key of a variable: `FLARE_HTTP__SERVER__BODY_LIMIT` is `http.server.body-limit`.
-    pub(super) fn of_variable(&self, variable: &str) -> Option<&str> {
-        self.paths().find(|path| variable_of(path) == variable)
+    pub(super) fn of_variable(&self, variable: &str) -> Option<String> {
+        self.near(variable).into_iter().find(|path| variable_of(path) == variable)
+    }
+
+    /// The keys that a variable may mean: all there are, and those of the connection that it names.
+    fn near(&self, variable: &str) -> Vec<String> {
+        let below = variable_of(&join(connections::SECTION, ""));
+        let named = variable.strip_prefix(&below).and_then(|rest| rest.split_once("__"));
+        let section = named.map(|(name, _)| name.to_lowercase().replace('_', "-"));
+        let section = section.map(|name| join(connections::SECTION, &name)).unwrap_or_default();
+        let of_connection = self.of_section(&section).map(|(path, _)| path);
+        self.paths().map(str::to_owned).chain(of_connection).collect()
     }
 
     /// Whether a variable that is no key was meant to be one: it has a section's name, or the
@@ -80,13 +105,19 @@ impl Keys {
 
     /// Refuses a path that is no key, with what is there.
     pub(super) fn unknown(&self, path: &str) -> ConfigError {
+        if let Some((name, _)) = in_connection(path).filter(|(name, _)| !is_name(name)) {
+            return ConfigError::new(join(connections::SECTION, name), connections::NAMES);
+        }
         let (section, _) = path.rsplit_once('.').unwrap_or(("", path));
-        let beside = self.sections.get(section);
-        let near = beside.into_iter().flatten().map(|name| join(section, name));
+        let beside = match is_connection(section) {
+            true => Some(self.of_connection.keys().cloned().collect()),
+            false => self.sections.get(section).cloned(),
+        };
+        let near = beside.iter().flatten().map(|name| join(section, name));
         let meant = closest(path, near)
             .or_else(|| closest(path, self.paths().map(str::to_owned)))
             .map(|meant| format!("; did you mean {meant}?"));
-        let there = match (beside, section) {
+        let there = match (&beside, section) {
             (None, _) => String::new(),
             (Some(names), "") => format!("; the sections are {}", names.join(", ")),
             (Some(names), section) => format!("; [{section}] has {}", names.join(", ")),
@@ -96,7 +127,7 @@ impl Keys {
 
     /// Refuses a variable that is no key, with the one that was meant.
     pub(super) fn unknown_variable(&self, variable: &str) -> ConfigError {
-        let names = self.paths().map(variable_of);
+        let names = self.near(variable).into_iter().map(|path| variable_of(&path));
         let meant = closest(variable, names).map(|meant| format!("; did you mean {meant}?"));
         let meant = meant.unwrap_or_else(|| {
             "; a variable is FLARE_ and the key, with __ for . and _ for -: `flare config` shows \
@@ -119,6 +150,17 @@ pub(super) fn variable_of(path: &str) -> String {
 
 pub(super) fn join(section: &str, name: &str) -> String {
     if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
+}
+
+/// The connection and the key in it that a path is about; the key is empty for the connection itself.
+fn in_connection(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix(connections::SECTION)?.strip_prefix('.')?;
+    Some(rest.split_once('.').unwrap_or((rest, "")))
+}
+
+/// Whether a path is that of a connection as a whole.
+pub(super) fn is_connection(path: &str) -> bool {
+    in_connection(path).is_some_and(|(name, key)| is_name(name) && key.is_empty())
 }
 
 fn closest(word: &str, others: impl Iterator<Item = String>) -> Option<String> {

@@ -6,11 +6,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use serde_path_to_error::{Deserializer, Track};
 use toml::{Table, Value};
 
 use super::check::check;
 use super::error::reason;
-use super::keys::{INHERITED, Keys, join, variable_of};
+use super::homes::{self, put};
+use super::keys::{INHERITED, Keys, is_connection, join, variable_of};
 use super::{Config, ConfigError, Engine};
 
 /// What was said so far, and by whom.
@@ -82,11 +84,14 @@ impl Layers {
             let path = join(section, &name);
             match value {
                 Value::Table(inner) if self.keys.is_section(&path) => {
+                    self.name(&path, origin);
                     self.add(origin, &path, inner)?;
                 }
                 value if self.keys.is_section(&path) => {
                     let reason = format!("is a section and takes no value: [{path}]");
-                    return Err(ConfigError::new(&path, reason).from(origin, Some(&value)));
+                    // Of a connection it may be meant for its uri, which is a secret.
+                    let shown = (!is_connection(&path)).then_some(&value);
+                    return Err(ConfigError::new(&path, reason).from(origin, shown));
                 }
                 value if self.keys.default_of(&path).is_some() => {
                     self.said.insert(path, (value, origin.to_owned()));
@@ -98,6 +103,13 @@ impl Layers {
         Ok(())
     }
 
+    /// Has a connection there as soon as it is named, so that it is refused for what it lacks and not left out.
+    fn name(&mut self, section: &str, origin: &str) {
+        for (path, value) in self.keys.of_section(section) {
+            self.said.entry(path).or_insert_with(|| (value.clone(), origin.to_owned()));
+        }
+    }
+
     /// Adds the environment, or what of it is ours.
     pub fn environment(
         mut self,
@@ -105,7 +117,6 @@ impl Layers {
     ) -> Result<Self, ConfigError> {
         for (variable, text) in variables {
             if let Some(path) = self.keys.of_variable(&variable) {
-                let path = path.to_owned();
                 self.say(&path, &text, format!("environment variable {variable}"))?;
             } else if self.keys.claims(&variable) {
                 return Err(self.keys.unknown_variable(&variable));
@@ -130,6 +141,9 @@ impl Layers {
             Some(Value::Array(_)) => Some(list(path, text).map_err(|e| e.from(&origin, None))?),
             _ => None,
         };
+        if let Some((section, _)) = path.rsplit_once('.') {
+            self.name(section, &origin);
+        }
         // What does not look like the default stays text, and is refused with what is allowed.
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
         self.said.insert(path.to_owned(), (value, origin));
@@ -152,10 +166,12 @@ impl Layers {
                 put(&mut table, path, Value::String(engine.as_str().to_owned()));
             }
         }
-        let read = serde_path_to_error::deserialize::<_, Config>(Value::Table(table));
-        let config = read.map_err(|error| {
-            let path = error.path().to_string();
-            self.explain(ConfigError::new(path, reason(error.inner().message())))
+        let mut track = Track::new();
+        let table = Value::Table(homes::settled(table));
+        let read = Config::deserialize(Deserializer::new(table, &mut track));
+        let config = read.map_err(|error: toml::de::Error| {
+            let key = homes::key_of(&track.path().to_string());
+            self.explain(ConfigError::new(key, reason(error.message())))
         })?;
         check(&config).map_err(|error| self.explain(error))?;
         Ok(config)
@@ -176,7 +192,7 @@ impl Layers {
         }
     }
 
-    /// Every key and the variable that sets it.
+    /// Every key and the variable that sets it, but for those of connections.
     pub fn variables(&self) -> impl Iterator<Item = (&str, String)> {
         self.keys.paths().map(|path| (path, variable_of(path)))
     }
@@ -193,16 +209,4 @@ fn list(path: &str, text: &str) -> Result<Value, ConfigError> {
     }
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     Ok(texts.map(Value::from).collect::<Vec<_>>().into())
-}
-
-fn put(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => drop(table.insert(path.to_owned(), value)),
-        Some((section, rest)) => {
-            let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(inner) = inner {
-                put(inner, rest, value);
-            }
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Each wrong value names its key; each layer beats the one below; the sample is the defaults.
 
+use flare_backend_mongo::{MongoConfig as Mongo, Reads, Writes};
 use flare_core::port::Part;
 use secrecy::ExposeSecret;
 
@@ -14,7 +15,7 @@ fn from_environment(variable: &str, value: &str) -> Result<Config, ConfigError> 
 }
 
 /// A key, a wrong value as TOML, and what the refusal has to say.
-const WRONG: [(&str, &str, &str); 118] = [
+const WRONG: [(&str, &str, &str); 141] = [
     ("http.server.addr", "\"localhost\"", "\"127.0.0.1:8080\""),
     ("http.server.addr", "8080", "\"127.0.0.1:8080\""),
     ("http.server.timeout", "30", "\"500ms\""),
@@ -41,15 +42,22 @@ const WRONG: [(&str, &str, &str); 118] = [
         "spaces",
     ),
     ("http.auth.tokens[0]", "[{ token = \"secret-word\" }]", "needs \"scope\""),
+    (
+        "http.auth.tokens[0].name",
+        "[{ name = \"two\\nlines\", token = \"secret-word-of-ours\", scope = \"read\" }]",
+        "can be shown",
+    ),
     ("http.auth.tokens[0].scopes", "[{ token = \"secret-word\", scopes = \"read\" }]", "\"scope\""),
     ("http.auth.tokens[0].scope", "[{ token = \"secret-word\", scope = \"root\" }]", "\"admin\""),
-    ("repository.engine", "\"postgres\"", "must be \"sqlite\", \"memory\", \"mongodb\""),
+    ("repository.engine", "\"postgres\"", "\"sqlite\", \"memory\", \"mongodb\", \"postgresql\""),
     ("repository.sqlite.path", "\"..\"", "the path of a file"),
     ("repository.sqlite.timeout", "\"0s\"", "from 1ms to 1h"),
     ("repository.tombstone-retention", "\"7d\"", "\"72h\""),
     ("repository.dead-letter-retention", "\"0s\"", "from 1s"),
+    ("repository.audit-retention", "\"0s\"", "from 1s"),
+    ("repository.audit-limit", "-1", "must be"),
     ("repository.memory.max-bytes", "\"1KiB\"", "from 1MiB"),
-    ("queue.engine", "\"kafka\"", "\"sqlite\", \"memory\", \"mongodb\", \"sqs\""),
+    ("queue.engine", "\"kafka\"", "\"memory\", \"mongodb\", \"postgresql\", \"sqs\""),
     ("queue.sqs.endpoint", "\"127.0.0.1:4566\"", "\"http://\""),
     ("queue.sqs.region", "\"Frankfurt am Main\"", "\"eu-central-1\""),
     ("queue.sqs.key", "\"AKIA\"", "needs queue.sqs.secret"),
@@ -61,7 +69,7 @@ const WRONG: [(&str, &str, &str); 118] = [
     ("queue.sqs.fifo", "\"yes\"", "true or false"),
     ("queue.sqs.message-limit", "\"2MiB\"", "from 1KiB to 1MiB"),
     ("queue.sqs.timeout", "\"10ms\"", "from 1s to 1h"),
-    ("lease.engine", "\"zookeeper\"", "\"sqlite\", \"memory\", \"mongodb\", \"etcd\""),
+    ("lease.engine", "\"zookeeper\"", "\"memory\", \"mongodb\", \"postgresql\", \"etcd\""),
     ("lease.etcd.endpoints", "\"http://etcd:2379\"", "a list in brackets"),
     ("lease.etcd.endpoints", "[\"etcd:2379\"]", "\"http://\""),
     ("lease.etcd.endpoints", "[]", "at least one"),
@@ -98,6 +106,13 @@ const WRONG: [(&str, &str, &str); 118] = [
     ("repository.mongodb.writes", "0", "\"majority\" or a number of members"),
     ("repository.mongodb.reads", "\"nearest\"", "\"majority\", \"local\""),
     ("repository.mongodb.poll-every", "\"2m\"", "from 1ms to 1m"),
+    ("repository.postgresql.uri", "\"ada:secret@db\"", "\"postgresql://\""),
+    ("repository.postgresql.password", "7", "a text in quotes"),
+    ("repository.postgresql.schema", "\"Flare\"", "1 to 63 of a-z"),
+    ("repository.postgresql.pool-limit", "0", "from 1 to"),
+    ("repository.postgresql.timeout", "\"0s\"", "from 1ms to 1h"),
+    ("repository.postgresql.poll-every", "\"2m\"", "from 1ms to 1m"),
+    ("repository.postgresql.notify", "\"yes\"", "true or false"),
     ("queue.mongodb.uri", "\"localhost:27017\"", "\"mongodb://\""),
     ("queue.mongodb.uri", "\"ada:secret@db\"", "\"mongodb+srv://\""),
     ("queue.mongodb.database", "\"my.orders\"", "63 bytes"),
@@ -120,6 +135,12 @@ const WRONG: [(&str, &str, &str); 118] = [
     ("lease.mongodb.writes", "0", "\"majority\" or a number of members"),
     ("lease.mongodb.reads", "\"nearest\"", "\"majority\", \"local\""),
     ("lease.mongodb.poll-every", "\"2m\"", "from 1ms to 1m"),
+    ("console.enable", "\"yes\"", "true or false"),
+    ("consumers.aws.region", "\"Frankfurt am Main\"", "\"eu-central-1\""),
+    ("consumers.aws.endpoints", "\"http://127.0.0.1:4566\"", "a list in brackets"),
+    ("consumers.aws.endpoints[1]", "[\"http://a\", \"127.0.0.1:4566\"]", "\"https://\""),
+    ("consumers.aws.endpoints[1]", "[\"http://a\", \"http://a\"]", "before"),
+    ("consumers.aws.timeout", "\"10ms\"", "from 1s to 1h"),
     ("delivery.timeout", "\"2h\"", "from 1ms to 1h"),
     ("delivery.concurrency", "0", "from 1 to"),
     ("delivery.concurrency", "2000", "delivery.in-flight-limit, 1024"),
@@ -132,11 +153,18 @@ const WRONG: [(&str, &str, &str); 118] = [
     ("delivery.guard.deny[0]", "[\"10.0.0.0/99\"]", "10.0.0.0/99"),
     ("worker.enable", "\"yes\"", "true or false"),
     ("worker.drain-timeout", "\"2h\"", "from 0s to 1h"),
+    ("worker.metered-subscriptions", "1001", "from 0 to 1000"),
     ("log.level", "\"verbose\"", "\"trace\""),
     ("log.level", "\"info,flare_core=loud\"", "\"trace\""),
     ("log.output", "\"stdrr\"", "\"stderr\""),
     ("log.format", "\"xml\"", "must be \"human\" or \"json\""),
     ("log.format", "1", ""),
+    ("otlp.endpoint", "4318", "a text"),
+    ("otlp.signals[0]", "[\"logs\"]", "must be \"traces\" or \"metrics\""),
+    ("otlp.service", "1", "a text"),
+    ("otlp.interval", "30", "\"500ms\""),
+    ("otlp.sample", "\"all\"", "a whole number"),
+    ("otlp.headers", "1", "a list"),
 ];
 
 #[test]
@@ -217,10 +245,19 @@ fn every_key_can_be_set_from_the_environment() {
         let config = from_environment(&variable, &text).unwrap();
         assert_eq!(config.to_toml(), Config::default().to_toml(), "{variable}");
         // Anything goes there, or the entry of a list is named.
-        if ["GUARD", "TOKENS", "OUTPUT", "ROLES", "CLUSTER__NAME", "SQLITE__PATH"]
-            .iter()
-            .any(|word| variable.contains(word))
-        {
+        let words = [
+            "GUARD",
+            "TOKENS",
+            "OUTPUT",
+            "ROLES",
+            "CLUSTER__NAME",
+            "SQLITE__PATH",
+            "AWS__ENDPOINTS",
+            "OTLP__SIGNALS",
+            "OTLP__SERVICE",
+            "OTLP__HEADERS",
+        ];
+        if words.iter().any(|word| variable.contains(word)) {
             continue;
         }
         let refused = from_environment(&variable, "certainly wrong").unwrap_err();
@@ -296,10 +333,12 @@ fn what_contradicts_is_refused_whoever_said_it() {
 
 #[test]
 fn tokens_are_masked_wherever_they_could_show() {
-    let text = "[[http.auth.tokens]]\ntoken = \"secret-word-of-ours\"\nscope = \"admin\"";
+    let text =
+        "[[http.auth.tokens]]\nname = \"ops\"\ntoken = \"secret-word-of-ours\"\nscope = \"admin\"";
     let config = from_file(text).unwrap();
     let shown = config.to_toml().unwrap();
     assert!(shown.contains("token = \"***\"") && shown.contains("admin"), "{shown}");
+    assert!(shown.contains("name = \"ops\""), "{shown}");
     for shown in [shown, format!("{config:?}")] {
         assert!(!shown.contains("secret-word"), "{shown}");
     }
@@ -408,6 +447,33 @@ fn settings_of_engines_that_are_not_in_use_are_refused() {
     assert!(
         from_file("queue.engine = \"mongodb\"\nrepository.mongodb.poll-every = \"1s\"").is_ok()
     );
+}
+
+#[test]
+fn what_is_in_postgresql_is_where_its_one_table_says() {
+    let text = "repository.engine = \"postgresql\"\n[repository.postgresql]\n\
+                uri = \"postgresql://ada:hush-1@db/orders?password=hush-2\"\nschema = \"mine\"";
+    let config = from_file(text).unwrap();
+    assert!(Part::ALL.iter().all(|part| config.in_postgresql(*part)), "the repository's own");
+    let shown = config.to_toml().unwrap();
+    assert!(shown.contains("postgresql://ada:***@db/orders?password=***"), "{shown}");
+    assert!(!format!("{config:?} {shown}").contains("hush"));
+    assert!(Part::ALL.iter().all(|part| !Config::default().in_postgresql(*part)));
+
+    let refused = from_file("repository.postgresql.schema = \"mine\"").unwrap_err();
+    assert_eq!(refused.key(), "repository.postgresql.schema");
+    assert!(refused.to_string().contains("has no effect"), "{refused}");
+    let alone = "repository.engine = \"postgresql\"\nqueue.engine = \"memory\"\n\
+                 lease.engine = \"memory\"\ncluster.exclusive = true\n\
+                 repository.postgresql.poll-every = \"1s\"";
+    let refused = from_file(alone).unwrap_err();
+    assert_eq!(refused.key(), "repository.postgresql.poll-every");
+    let elsewhere = "repository.engine = \"postgresql\"\nqueue.engine = \"memory\"\n\
+                     cluster.exclusive = true\nrepository.postgresql.notify = true";
+    let refused = from_file(elsewhere).unwrap_err();
+    assert_eq!(refused.key(), "repository.postgresql.notify");
+    assert!(!from_file(text).unwrap().repository.postgresql.notify);
+    assert!(from_file(&format!("{text}\nnotify = true")).unwrap().repository.postgresql.notify);
 }
 
 #[test]

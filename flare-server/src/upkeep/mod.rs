@@ -24,7 +24,7 @@ use crate::stores;
 
 /// What to keep in order, and how far to go.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Wish {
+pub(crate) struct UpkeepOptions {
     /// Only this part: repository, queue or lease.
     part: Option<Part>,
     /// Show what would be done, and stop.
@@ -40,10 +40,10 @@ pub(crate) struct Wish {
     source: Source,
 }
 
-pub(crate) fn carry_out(purpose: Purpose, wish: &Wish) -> Result<(), Failure> {
-    let config = wish.source.read()?;
+pub(crate) fn carry_out(purpose: Purpose, options: &UpkeepOptions) -> Result<(), Failure> {
+    let config = options.source.read()?;
     // Whether there is anything to do or not: a script should not work by luck.
-    if wish.asks() && !std::io::stdin().is_terminal() {
+    if options.asks() && !std::io::stdin().is_terminal() {
         return Err(Failure::usage(
             "nobody can be asked, for standard input is no terminal: --yes applies without asking, \
              --plan only shows",
@@ -53,14 +53,14 @@ pub(crate) fn carry_out(purpose: Purpose, wish: &Wish) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start threads", error))?;
     let outcome = runtime.block_on(async {
-        let caretaker = stores::caretaker(&config, purpose, wish.parts()).await?;
-        keep(&caretaker, purpose, wish, &Terminal).await
+        let caretaker = stores::caretaker(&config, purpose, options.parts()).await?;
+        keep(&caretaker, purpose, options, &Terminal).await
     });
     runtime.shutdown_background();
     outcome
 }
 
-impl Wish {
+impl UpkeepOptions {
     fn asks(&self) -> bool {
         !(self.plan || self.yes || self.json)
     }
@@ -73,26 +73,26 @@ impl Wish {
 async fn keep(
     caretaker: &Caretaker,
     purpose: Purpose,
-    wish: &Wish,
+    options: &UpkeepOptions,
     talk: &dyn Talk,
 ) -> Result<(), Failure> {
-    let plan = caretaker.plan(purpose, wish.parts()).await.map_err(|error| {
+    let plan = caretaker.plan(purpose, options.parts()).await.map_err(|error| {
         Failure::because(format!("cannot plan the {purpose}, nothing was changed"), error)
     })?;
-    if wish.json && !wish.yes {
+    if options.json && !options.yes {
         talk.say(&json(&plan)?);
         return Ok(());
     }
-    if !wish.json {
-        talk.say(&show::plan(&plan, wish.parts()));
+    if !options.json {
+        talk.say(&show::plan(&plan, options.parts()));
     }
-    if wish.plan || (plan.is_empty() && !wish.json) {
+    if options.plan || (plan.is_empty() && !options.json) {
         return Ok(());
     }
-    if !wish.yes && !agreed(&plan, talk)? {
+    if !options.yes && !agreed(&plan, talk)? {
         return Err(Failure::new("nothing was changed"));
     }
-    apply(caretaker, &plan, wish, talk).await
+    apply(caretaker, &plan, options, talk).await
 }
 
 fn agreed(plan: &Plan, talk: &dyn Talk) -> Result<bool, Failure> {
@@ -109,17 +109,17 @@ fn agreed(plan: &Plan, talk: &dyn Talk) -> Result<bool, Failure> {
 async fn apply(
     caretaker: &Caretaker,
     plan: &Plan,
-    wish: &Wish,
+    options: &UpkeepOptions,
     talk: &dyn Talk,
 ) -> Result<(), Failure> {
-    let report = caretaker.apply(plan, &Follower::new(talk, !wish.json)).await;
+    let report = caretaker.apply(plan, &Follower::new(talk, !options.json)).await;
     let report = report.map_err(|error| {
         Failure::because(
             format!("cannot plan the {} again, nothing was changed", plan.purpose),
             error,
         )
     })?;
-    talk.say(&if wish.json { json(&report)? } else { show::report(&report) });
+    talk.say(&if options.json { json(&report)? } else { show::report(&report) });
     match show::failure(&report) {
         None => Ok(()),
         Some(what) => Err(Failure::new(what)),

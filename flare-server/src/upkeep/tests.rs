@@ -8,7 +8,7 @@ use flare_core::{Backend, Error, ErrorKind};
 use flare_testkit::ScriptedUpkeep;
 
 use super::talk::Talk;
-use super::{Wish, keep};
+use super::{UpkeepOptions, keep};
 use crate::failure::Failure;
 
 /// Answers every question like this, and remembers what was said.
@@ -60,14 +60,14 @@ impl Stores {
         Self { repository, queue }
     }
 
-    async fn keep(&self, wish: &Wish, person: &Person) -> Result<(), Failure> {
+    async fn keep(&self, options: &UpkeepOptions, person: &Person) -> Result<(), Failure> {
         let backend = Backend::none().upkeep(self.repository.clone()).upkeep(self.queue.clone());
-        keep(&backend.caretaker(), Purpose::Setup, wish, person).await
+        keep(&backend.caretaker(), Purpose::Setup, options, person).await
     }
 }
 
-fn yes() -> Wish {
-    Wish { yes: true, ..Wish::default() }
+fn yes() -> UpkeepOptions {
+    UpkeepOptions { yes: true, ..UpkeepOptions::default() }
 }
 
 fn message(outcome: Result<(), Failure>) -> String {
@@ -91,7 +91,7 @@ Plan: 1 to create, 1 to update, 1 to delete.
 #[tokio::test]
 async fn a_plan_is_shown_and_nothing_is_done() {
     let (stores, person) = (Stores::new(), Person::new("y"));
-    stores.keep(&Wish { plan: true, ..Wish::default() }, &person).await.unwrap();
+    stores.keep(&UpkeepOptions { plan: true, ..UpkeepOptions::default() }, &person).await.unwrap();
     assert_eq!(person.said(), SHOWN);
     assert!(stores.repository.applied().is_empty());
 }
@@ -99,8 +99,8 @@ async fn a_plan_is_shown_and_nothing_is_done() {
 #[tokio::test]
 async fn one_part_is_shown_alone() {
     let (stores, person) = (Stores::new(), Person::new("y"));
-    let wish = Wish { part: Some(Part::Queue), ..Wish::default() };
-    stores.keep(&wish, &person).await.unwrap();
+    let options = UpkeepOptions { part: Some(Part::Queue), ..UpkeepOptions::default() };
+    stores.keep(&options, &person).await.unwrap();
     assert_eq!(person.said(), "queue (sqs): nothing to set up\n", "and nothing is asked");
 }
 
@@ -108,7 +108,7 @@ async fn one_part_is_shown_alone() {
 async fn whoever_agrees_has_it_done() {
     for answer in ["y\n", "yes\n", " Y \n", "YES"] {
         let (stores, person) = (Stores::new(), Person::new(answer));
-        stores.keep(&Wish::default(), &person).await.unwrap();
+        stores.keep(&UpkeepOptions::default(), &person).await.unwrap();
         let done = "
 Apply these 3 steps? [y/N]   + create  index flare.rows pending  done
   ~ update  rows  done
@@ -126,7 +126,7 @@ Done: 3 steps.
 async fn whoever_does_not_agree_has_nothing_changed() {
     for answer in ["n\n", "\n", "", "yo\n", "yes please\n"] {
         let (stores, person) = (Stores::new(), Person::new(answer));
-        let outcome = stores.keep(&Wish::default(), &person).await;
+        let outcome = stores.keep(&UpkeepOptions::default(), &person).await;
         assert_eq!(message(outcome), "nothing was changed");
         assert!(stores.repository.applied().is_empty(), "{answer:?}");
     }
@@ -136,8 +136,8 @@ async fn whoever_does_not_agree_has_nothing_changed() {
 async fn one_step_is_asked_for_as_one() {
     let (stores, person) = (Stores::new(), Person::new("n"));
     stores.queue.add(Purpose::Setup, Step::create("queue spread", "it is missing"));
-    let wish = Wish { part: Some(Part::Queue), ..Wish::default() };
-    drop(stores.keep(&wish, &person).await);
+    let options = UpkeepOptions { part: Some(Part::Queue), ..UpkeepOptions::default() };
+    drop(stores.keep(&options, &person).await);
     assert!(person.said().ends_with("\nApply this step? [y/N] "), "{}", person.said());
 }
 
@@ -183,8 +183,8 @@ async fn what_changed_since_the_plan_is_said() {
     let stores = Stores::new();
     let meddler = Meddler(Person::new(""), stores.repository.clone());
     let backend = Backend::none().upkeep(stores.repository.clone());
-    let wish = Wish { part: Some(Part::Repository), ..Wish::default() };
-    keep(&backend.caretaker(), Purpose::Setup, &wish, &meddler).await.unwrap();
+    let options = UpkeepOptions { part: Some(Part::Repository), ..UpkeepOptions::default() };
+    keep(&backend.caretaker(), Purpose::Setup, &options, &meddler).await.unwrap();
     let said = meddler.0.said();
     let (_, said) = said.split_once("to delete.\n").unwrap();
     let expected = "  + create  index flare.rows pending  done
@@ -203,7 +203,7 @@ New since the plan, and not applied (run flare setup again to see and apply them
 #[tokio::test]
 async fn json_is_the_plan_and_after_a_yes_the_report() {
     let (stores, person) = (Stores::new(), Person::new(""));
-    stores.keep(&Wish { json: true, ..Wish::default() }, &person).await.unwrap();
+    stores.keep(&UpkeepOptions { json: true, ..UpkeepOptions::default() }, &person).await.unwrap();
     let plan: serde_json::Value = serde_json::from_str(&person.said()).unwrap();
     assert_eq!(plan["purpose"], "setup");
     assert_eq!(plan["parts"][0]["steps"][1]["amount"], 1_000);
@@ -211,7 +211,7 @@ async fn json_is_the_plan_and_after_a_yes_the_report() {
     assert!(stores.repository.applied().is_empty());
 
     let person = Person::new("");
-    stores.keep(&Wish { json: true, ..yes() }, &person).await.unwrap();
+    stores.keep(&UpkeepOptions { json: true, ..yes() }, &person).await.unwrap();
     let report: serde_json::Value = serde_json::from_str(&person.said()).unwrap();
     let results: Vec<_> =
         report["steps"].as_array().unwrap().iter().map(|s| &s["result"]).collect();

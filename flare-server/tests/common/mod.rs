@@ -79,6 +79,13 @@ impl Server {
         Self::start_as(flare(&["start"]), arguments)
     }
 
+    /// Starts one with variables that a machine would have set for other programs, too.
+    pub(crate) fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut command = flare(&["start"]);
+        command.envs(variables.iter().copied());
+        Self::start_as(command, arguments)
+    }
+
     /// Starts one that may have so many files open.
     pub(crate) fn start_with_descriptors(limit: u32, arguments: &[&str]) -> Self {
         let mut shell = Command::new("sh");
@@ -176,17 +183,41 @@ impl Server {
         request(self.addr, "PUT", path, body)
     }
 
-    /// A resource and a subscription of it at `client`; the path of the subscription.
-    pub(crate) fn subscribe(&self, client: &str) -> String {
+    /// The id of a new resource, whose documents are users.
+    pub(crate) fn users(&self) -> String {
         let resource =
             r#"{"endpoint":"http://api.example.com/users/{id}","change":{"field":"revision"}}"#;
         let (status, resource) = self.post("/resources", resource);
         assert_eq!(status, 201, "{resource}");
-        let path = format!("/resources/{}/subscriptions", id(&resource));
+        id(&resource)
+    }
+
+    /// A resource and a subscription of it at `client`; the path of the subscription.
+    pub(crate) fn subscribe(&self, client: &str) -> String {
+        let path = format!("/resources/{}/subscriptions", self.users());
         let wish = format!(r#"{{"endpoint":{{"url":"{client}/{{id}}"}}}}"#);
         let (status, subscription) = self.post(&path, &wish);
         assert_eq!(status, 201, "{subscription}");
         format!("{path}/{}", id(&subscription))
+    }
+
+    /// Creates a consumer of users from a source, given as a member of a JSON object; what is answered.
+    pub(crate) fn consume(&self, users: &str, source: &str) -> (u16, String) {
+        let document = r#""document":{"url":"http://api.example.com/users/{/id}"}"#;
+        self.post("/consumers", &format!(r#"{{"resource":"{users}",{source},{document}}}"#))
+    }
+
+    /// Asks again and again until the answer is as wished; gives it.
+    pub(crate) fn until(&self, path: &str, wished: impl Fn(u16, &str) -> bool) -> String {
+        const PAUSE: Duration = Duration::from_millis(50);
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+            let (status, body) = self.get(path);
+            if wished(status, &body) {
+                return body;
+            }
+            thread::sleep(PAUSE);
+        }
+        panic!("{path} answers {:?}\n{}", self.get(path), self.log())
     }
 
     /// It is up and answers others.

@@ -165,7 +165,7 @@ fn status_is_watched_until_ctrl_c_whatever_happens_to_the_server() {
     while seen.matches("SLOTS  STATE").count() < 2 {
         seen += &format!("{}\n", lines.next().unwrap());
     }
-    for word in ["green", "NODE", "this one", "1024", "owned"] {
+    for word in ["green", "NODE", "this one", "1024", "owned", "0 subscriptions", "LAST ERROR"] {
         assert!(seen.contains(word), "{word} in {seen}");
     }
     assert!(!seen.contains('\u{1b}'), "no terminal, no screen to clear");
@@ -179,11 +179,66 @@ fn status_is_watched_until_ctrl_c_whatever_happens_to_the_server() {
 }
 
 #[test]
+fn watching_shows_first_who_is_furthest_behind() {
+    let server = Server::start(&[]);
+    let client = Client::start(Duration::ZERO);
+    let subscriptions = format!("/resources/{}/subscriptions", server.users());
+    let [well, behind] = [client.url(), "http://127.0.0.1:1".to_owned()].map(|url| {
+        let wish = format!(r#"{{"endpoint":{{"url":"{url}"}}}}"#);
+        let (status, said) = server.post(&subscriptions, &wish);
+        assert_eq!(status, 201, "{said}");
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        said["id"].as_str().unwrap().to_owned()
+    });
+    for id in ["ada", "bob"] {
+        let path = format!("/documents/http://api.example.com/users/{id}");
+        assert_eq!(server.put(&path, r#"{"revision":1}"#).0, 202);
+    }
+    let asked =
+        ["status", "--watch", "--interval", "50ms", "--order", "lag", "--url", &server.url()];
+    let mut watching = flare(&asked).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Both are shown in a round in which the one is told and the other is not.
+    let mut first = None;
+    for line in lines {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        match cells.as_slice() {
+            [id, "active", lag, ..] if *id == behind && *lag == "2" => first = Some(line.clone()),
+            [id, "active", "0", ..] if *id == well && first.is_some() => break,
+            [id, ..] if *id == well => first = None,
+            _ => {}
+        }
+    }
+    assert!(first.unwrap().contains("127.0.0.1:1"), "with its url");
+    let id = watching.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(watching.wait().unwrap().success());
+}
+
+#[test]
+fn watching_the_wrong_server_or_without_a_token_ends_with_the_reason() {
+    let (code, _, err) = run(&mut flare(&["status", "--watch", "--url", "http://127.0.0.1:1"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("is it running?"), "{err}");
+    let tokens = "http.auth.tokens=[{ token = \"secret-word-of-ours\", scope = \"read\" }]";
+    let server = Server::start(&["--set", tokens]);
+    let (code, _, err) = run(&mut flare(&["status", "--watch", "--url", &server.url()]));
+    assert_eq!(code, 1);
+    assert!(err.contains("401") && err.contains("FLARE_TOKEN"), "{err}");
+    let client = Client::start(Duration::ZERO);
+    let (code, _, err) = run(&mut flare(&["status", "--watch", "--url", &client.url()]));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("answers") || err.contains("is no Flare server"), "{err}");
+}
+
+#[test]
 fn an_interval_is_a_time_and_needs_watching() {
     for (arguments, says) in [
         (vec!["status", "--watch", "--interval", "1"], "500ms"),
         (vec!["status", "--watch", "--interval", "0s"], "from 10ms to 1h"),
         (vec!["status", "--interval", "1s"], "--watch"),
+        (vec!["status", "--order", "lag"], "--watch"),
+        (vec!["status", "--watch", "--order", "age"], "must be lag, oldest, failures or rate"),
     ] {
         let (code, _, err) = run(&mut flare(&arguments));
         assert_eq!(code, 2, "{arguments:?}: {err}");
@@ -290,4 +345,25 @@ fn metrics_are_served_as_prometheus_reads_them() {
     assert_eq!(status, 200);
     assert!(text.contains("# TYPE flare_accepted_total counter"), "{text}");
     assert!(text.contains("flare_accepted_total 1"), "{text}");
+}
+
+#[cfg(feature = "profile")]
+#[test]
+fn a_profile_of_a_busy_server_is_written_to_a_file() {
+    let tokens =
+        "http.auth.tokens=[{ name = \"ops\", token = \"secret-word-of-ours\", scope = \"admin\" }]";
+    let server = Server::start(&["--set", tokens]);
+    let file = Scratch::new("profile.pb", "");
+    let url = server.url();
+    let arguments = ["profile", file.path(), "--url", &url, "--format", "pprof", "--seconds", "1"];
+    let (code, _, err) = run(&mut flare(&arguments));
+    assert_eq!(code, 1);
+    assert!(err.contains("401") && err.contains("FLARE_TOKEN"), "{err}");
+    let (code, out, err) = run(flare(&arguments).env("FLARE_TOKEN", "secret-word-of-ours"));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("profile.pb"), "{out}");
+    let profile = std::fs::read(file.path()).unwrap();
+    let has = |words: &[u8]| profile.windows(words.len()).any(|part| part == words);
+    assert!(has(b"nanoseconds"), "{} bytes that are no profile", profile.len());
+    assert_eq!(run(&mut flare(&["profile", file.path(), "--seconds", "61"])).0, 2);
 }

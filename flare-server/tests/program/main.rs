@@ -6,6 +6,7 @@ mod abuse;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;
+mod connections;
 mod drain;
 mod openapi;
 mod readme;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::common::Server;
 
@@ -63,14 +65,75 @@ fn neither_does_what_exists() {
     let (status, _) =
         server.put("/documents/http://api.example.com/users/ada", r#"{"revision":1}"#);
     assert_eq!(status, 202);
+    // Deleting would leave nothing for the rest to meet.
+    schemathesis_of(&server, &ids, &["--exclude-method", "DELETE"]);
+}
+
+#[test]
+fn neither_does_a_client_that_pulls() {
+    let server = Server::start(&["--log-level", "warn,flare_server=info"]);
+    let active = server.subscribe("http://127.0.0.1:1");
+    let (subscriptions, _) = active.rsplit_once('/').unwrap();
+    let wish = r#"{"mode":"passive","endpoint":{"url":"http://127.0.0.1:2/{id}"}}"#;
+    let (status, passive) = server.post(subscriptions, wish);
+    assert_eq!(status, 201, "{passive}");
+    let passive: serde_json::Value = serde_json::from_str(&passive).unwrap();
+    let path = format!("{subscriptions}/{}", passive["id"].as_str().unwrap());
+    let put = |number: u32| {
+        let document = format!("/documents/http://api.example.com/users/{number}");
+        let (status, said) = server.put(&document, r#"{"revision":1}"#);
+        assert_eq!(status, 202, "{said}");
+    };
+    // What the document says of a pull, a settlement and a demand that find something is met at least once.
+    put(0);
+    put(1);
+    let (status, pulled) = server.post(&format!("{path}/pull"), r#"{"max":1,"waitSeconds":20}"#);
+    assert_eq!(status, 200, "{pulled}");
+    let pulled: serde_json::Value = serde_json::from_str(&pulled).unwrap();
+    let receipt = pulled["notifications"][0]["receipt"].as_str().unwrap();
+    let outcome = format!(r#"{{"receipts":[{{"receipt":"{receipt}","outcome":"success"}}]}}"#);
+    let (status, settled) = server.post(&format!("{path}/settle"), &outcome);
+    assert!(status == 200 && settled.contains(r#""settled""#), "{status}: {settled}");
+
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // A pull may ask to wait for longer than schemathesis waits for an answer; so that it never has to,
+        // there is always another document.
+        scope.spawn(|| {
+            for number in 2.. {
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                put(number);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let _ends = Ends(&ended);
+        // It pauses and replaces nothing here, so all that is answered is answered to a client that pulls.
+        let ids: Vec<_> = path.split('/').collect();
+        schemathesis_of(&server, &ids, &["--include-path-regex", "/(pull|settle|demand)$"]);
+    });
+}
+
+/// Says that something is over, whatever ended it.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tries what exists: the subscription whose path this is, and a document.
+fn schemathesis_of(server: &Server, path: &[&str], more: &[&str]) {
     let config = format!(
         "[parameters]\n\"path.rid\" = \"{}\"\n\"path.id\" = \"{}\"\n\"path.url\" = \
          \"http://api.example.com/users/ada\"\n",
-        ids[2], ids[4]
+        path[2], path[4]
     );
-    let file = std::env::temp_dir().join(format!("flare-schemathesis-{}.toml", std::process::id()));
+    let name = format!("flare-schemathesis-{}-{}.toml", std::process::id(), path[4]);
+    let file = std::env::temp_dir().join(name);
     fs::write(&file, config).unwrap();
-    // Deleting would leave nothing for the rest to meet.
-    schemathesis(&server, &["--config-file", file.to_str().unwrap(), "--exclude-method", "DELETE"]);
+    schemathesis(server, &[&["--config-file", file.to_str().unwrap()], more].concat());
     fs::remove_file(file).unwrap();
 }

@@ -2,9 +2,10 @@
 
 use flare_core::Result;
 use flare_core::model::{
-    Applied, DeadLetterId, Document, DocumentKey, DocumentUrl, Epoch, Generation, Job, JobId,
-    JobKind, LaneState, PartitionId, Resource, ResourceId, ResourceState, Row, RowKey, Spread,
-    Subscription, SubscriptionId, Timestamp, Version,
+    Applied, AuditEntry, AuditSubject, Consumer, ConsumerId, ConsumerState, DeadLetterId, Document,
+    DocumentKey, DocumentUrl, Epoch, Generation, Job, JobId, JobKind, LaneState, PartitionId,
+    Reject, RejectId, Resource, ResourceId, ResourceState, Row, RowKey, Spread, Subscription,
+    SubscriptionId, Timestamp, Version,
 };
 use flare_core::port::{
     ClaimRows, ClaimUpdate, ClosePartition, Closed, DocumentHead, DocumentWrite, EpochGrant,
@@ -58,6 +59,7 @@ intercepted! {
         scan {
             fn scan_subscriptions(after: Option<SubscriptionId>) -> Subscription;
             fn subscriptions_in(slots: SlotQuery, after: Option<SubscriptionId>) -> Subscription;
+            fn scan_members() -> Member;
         }
     }
 
@@ -113,13 +115,18 @@ intercepted! {
             fn remove_settled_rows((RowKey, Version)) -> RowRemoval;
             fn store_lanes[epoch: Epoch](LaneState) -> Applied;
         }
-        scan { fn pending_rows(query: PendingQuery) -> Row; }
+        scan {
+            fn pending_rows(query: PendingQuery) -> Row;
+            fn pending_each() -> (SubscriptionId, Pending);
+            fn scan_lanes() -> LaneState;
+        }
     }
 
     JobStore {
         one {
             fn insert_job(job: Job) -> bool;
             fn job(kind: JobKind, subject: &str) -> Option<Job>;
+            fn list_jobs(page: Page) -> Listing<Job>;
             fn claim_job(epoch: Epoch, id: JobId, due_by: Timestamp, until: Timestamp)
                 -> Option<Job>;
             fn advance_job(epoch: Epoch, id: JobId, cursor: Option<String>, due: Timestamp)
@@ -127,5 +134,32 @@ intercepted! {
             fn finish_job(epoch: Epoch, id: JobId) -> Applied;
         }
         scan { fn due_jobs(due_by: Timestamp, limit: usize) -> Job; }
+    }
+
+    ConsumerStore {
+        one {
+            fn insert_consumer(new: Consumer) -> Consumer;
+            fn consumer(id: ConsumerId) -> Option<Consumer>;
+            fn list_consumers(page: Page) -> Listing<Consumer>;
+            fn replace_consumer(at: Generation, newer: Consumer) -> Replaced<Consumer>;
+            fn remove_consumer(id: ConsumerId, at: Option<Generation>) -> bool;
+            fn store_consumer_state(epoch: Epoch, id: ConsumerId, state: ConsumerState) -> Applied;
+            fn claim_consumer_state(epoch: Epoch, id: ConsumerId) -> Option<ConsumerState>;
+            fn consumer_states(ids: Vec<ConsumerId>) -> Vec<(ConsumerId, Epoch, ConsumerState)>;
+            fn insert_rejects(rejects: Vec<Reject>, most: usize) -> ();
+            fn list_rejects(consumer: ConsumerId, page: Page) -> Listing<Reject>;
+            fn rejects(consumer: ConsumerId, ids: Vec<RejectId>) -> Vec<Reject>;
+            fn remove_rejects(consumer: ConsumerId, ids: Vec<RejectId>) -> ();
+            fn expire_rejects(consumer: ConsumerId, before: Timestamp, limit: usize) -> u64;
+        }
+        scan { fn scan_consumers(after: Option<ConsumerId>) -> Consumer; }
+    }
+
+    AuditStore {
+        one {
+            fn list_audit(subject: Option<&AuditSubject>, page: Page) -> Listing<AuditEntry>;
+            fn trim_audit(keep: u64, before: Timestamp, limit: usize) -> u64;
+        }
+        many { fn insert_audit(AuditEntry) -> (); }
     }
 }

@@ -1,8 +1,9 @@
-//! Clauses RJ1 to RJ6: long work that anybody may go on with.
+//! Clauses RJ1 to RJ7: long work that anybody may go on with.
 
 use std::time::Duration;
 
 use flare_core::model::{Applied, Job, JobKind, Timestamp};
+use flare_core::port::Page;
 
 use super::make::{LONG_AGO, Make, Repo, all, epochs, race};
 
@@ -174,6 +175,33 @@ pub async fn rj6_a_job_is_claimed_as_it_is_stored(repo: Repo) {
         });
         let claimed = claimed.await.into_iter().filter(|claimed| *claimed).count();
         assert_eq!(claimed, 1, "one of many has it");
+    }
+}
+
+/// RJ7: all jobs, due or not, the oldest first, page by page, with their total.
+pub async fn rj7_lists_all_oldest_first(repo: Repo) {
+    let make = Make::new("rj7");
+    assert_eq!(repo.list_jobs(Page::new(30, 0)).await.unwrap().total, 0);
+    let mut jobs: Vec<Job> = (0..7)
+        .map(|step| {
+            let mut job = Job::new(make.id(), JobKind::Queue, format!("{step}"), LONG_AGO);
+            // The later they are made the earlier they are due, and some are not for long.
+            job.due = Timestamp::from_unix_seconds(4_000_000_000 - step * 1_000_000_000);
+            job.cursor = (step % 2 == 0).then(|| "a.$".to_owned());
+            job
+        })
+        .collect();
+    for index in [3, 0, 6, 1, 5, 2, 4] {
+        assert!(repo.insert_job(jobs[index].clone()).await.unwrap());
+    }
+    let epoch = epochs(&repo).await[0];
+    (jobs[1].due, jobs[1].epoch) = (LONG_AGO, epoch);
+    repo.advance_job(epoch, jobs[1].id, None, LONG_AGO).await.unwrap();
+    for (limit, offset) in [(30, 0), (2, 0), (2, 2), (3, 4), (3, 6), (2, 7), (2, 1_000), (1, 3)] {
+        let listing = repo.list_jobs(Page::new(limit, offset)).await.unwrap();
+        let wanted = jobs.iter().skip(offset as usize).take(limit as usize);
+        assert_eq!(listing.items, wanted.cloned().collect::<Vec<_>>(), "{limit} after {offset}");
+        assert_eq!(listing.total, 7);
     }
 }
 

@@ -3,12 +3,15 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
+use flare_core::model::consumer::{RejectReason, Rejection};
 use flare_core::model::{
-    Applied, ChangeRule, Content, Document, DocumentKey, DocumentUrl, Endpoint, Epoch, FreshId,
-    Generation, IdSource, Resource, ResourceId, Revision, Round, Row, RowEffect, RowKey, Spread,
-    SpreadCause, Subscription, SubscriptionId, SubscriptionSpec, Timestamp, Version,
+    Applied, ChangeRule, Consumer, ConsumerId, Content, Document, DocumentKey, DocumentUrl,
+    Endpoint, Epoch, FreshId, Generation, IdSource, Reject, Resource, ResourceId, Revision, Round,
+    Row, RowEffect, RowKey, Spread, SpreadCause, Subscription, SubscriptionId, SubscriptionSpec,
+    Timestamp, Version,
 };
 use flare_core::port::{
     DocumentWrite, OpenPartitions, Opened, Repository, RowUpdate, Scan, WriteOutcome,
@@ -89,6 +92,30 @@ impl Make {
     pub(super) fn subscription_to(&self, resource: ResourceId, url: &str) -> Subscription {
         let spec = SubscriptionSpec::post(url).build().unwrap();
         Subscription::new(self.id(), resource, spec, LONG_AGO)
+    }
+
+    /// A consumer of a resource and with settings of its own.
+    pub(super) fn consumer(&self) -> Consumer {
+        let source = format!(r#"{{"kind":"test","settings":{{"queue":"queue {}"}}}}"#, self.next());
+        let document = format!(r#"{{"url":"https://{}/documents/{{/id}}"}}"#, self.host);
+        self.consumer_of(&source, &document)
+    }
+
+    /// A consumer with this source and mapping, as they stand in JSON.
+    pub(super) fn consumer_of(&self, source: &str, document: &str) -> Consumer {
+        let text =
+            format!(r#"{{"source":{source},"document":{document},"createdAt":0,"updatedAt":0}}"#);
+        // The text is only the shortest way to write them down; what is made has nothing else of it.
+        let read = Consumer::from_stored(self.id(), self.id(), Generation::new(1), &text).unwrap();
+        Consumer::new(read.id, read.resource, read.source, read.mapping, LONG_AGO)
+    }
+
+    /// A message of a consumer that became no document, so many nanoseconds after [`LONG_AGO`].
+    pub(super) fn reject(&self, consumer: ConsumerId, nanos: u64) -> Reject {
+        let body = Bytes::from_static(br#"{"id":null}"#);
+        let rejection = Rejection::new(RejectReason::Missing, "/id", "is missing");
+        let at = LONG_AGO + Duration::from_nanos(nanos);
+        Reject::new(consumer, &format!("message {}", self.next()), &body, rejection, at)
     }
 
     /// Spreads to `count` new rows of one new subscription wanting `live(1)`; gives their keys.

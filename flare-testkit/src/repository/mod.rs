@@ -1,11 +1,15 @@
-//! The contract of [`Repository`], clause by clause: RE, RS, RD, RR and RJ; and RU, in [`unreadable`].
+//! The contract of [`Repository`], clause by clause: RE, RS, RD, RR, RJ, RC and RA; and RU, in [`unreadable`].
 //!
 //! Every clause says by hand what has to come out, and asks none of the model's own functions
 //! (`detect_put`, `Row::apply` …): a store that uses them proves nothing by agreeing with itself.
 
+mod audit;
+mod consumers;
+mod consumers_rejects;
 mod documents;
 mod documents_move;
 mod documents_spread;
+mod everybody;
 mod history_documents;
 mod history_rows;
 mod jobs;
@@ -24,6 +28,28 @@ pub mod unreadable;
 
 use flare_core::port::Repository;
 
+pub use audit::{
+    ra1_an_entry_stays_as_it_was_first_stored, ra1_entries_come_back_exactly,
+    ra2_lists_the_newest_first, ra2_lists_those_of_one_subject, ra3_forgets_what_is_old,
+    ra3_keeps_the_newest,
+};
+pub use consumers::{
+    rc1_all_of_it_comes_back_exactly, rc1_one_of_many_inserts_is_stored,
+    rc1_the_same_again_changes_nothing, rc2_one_of_many_replacements_wins,
+    rc2_other_generations_learn_what_is_there, rc2_replaces_at_the_generation_named,
+    rc2_what_is_stored_for_it_stays, rc3_lists_oldest_first, rc3_scans_everything_by_id,
+    rc4_forgets_it_with_state_and_rejects, rc4_forgets_what_crosses_it,
+    rc4_forgets_what_is_stored_afterwards, rc4_one_of_removal_and_replacements_wins,
+    rc4_only_at_the_generation_named, rc5_a_claim_gives_what_is_stored_and_fences,
+    rc5_a_claim_misses_nothing, rc5_gives_what_was_stored_last, rc5_states_are_fenced,
+    rc5_the_greatest_epoch_stays,
+};
+pub use consumers_rejects::{
+    rc6_a_reject_takes_the_place_of_what_was_there, rc6_keeps_those_rejected_last,
+    rc6_those_of_nobody_are_not_kept, rc7_gives_those_named, rc7_lists_the_oldest_rejection_first,
+    rc7_rejects_come_back_exactly, rc8_expires_those_rejected_before,
+    rc8_removes_those_named_alone,
+};
 pub use documents::{
     rd1_deletes_follow_the_table, rd1_leaves_follow_the_table, rd1_one_revision_changes_once,
     rd1_puts_follow_the_table, rd1_the_version_never_goes_down, rd2_content_is_kept_byte_for_byte,
@@ -44,12 +70,16 @@ pub use documents_spread::{
     rd10_tombstones_come_by_their_time, rd11_removes_documents_bit_by_bit,
     rd16_counts_what_is_live,
 };
+pub use everybody::{
+    rr23_counts_what_is_pending_of_each, rr24_gives_the_lanes_of_all_subscriptions,
+    rs11_gives_the_members_of_all_resources,
+};
 pub use history_documents::rd_history_agrees_with_the_model;
 pub use history_rows::rr_history_agrees_with_the_model;
 pub use jobs::{
     rj1_one_job_per_kind_and_subject, rj2_due_jobs_come_earliest_first,
     rj3_work_on_a_job_is_fenced, rj4_a_finished_job_is_gone, rj5_finds_a_job_due_or_not,
-    rj6_a_job_is_claimed_as_it_is_stored,
+    rj6_a_job_is_claimed_as_it_is_stored, rj7_lists_all_oldest_first,
 };
 pub use resources::{
     re1_a_deleting_one_keeps_its_endpoint, re1_conflicting_inserts_have_one_winner,
@@ -74,9 +104,11 @@ pub use rows_at_once::{
 };
 pub use rows_claim::{
     rr7_a_lapsed_claim_changes_nothing, rr7_a_newer_version_waits_for_the_claim,
-    rr7_an_earlier_round_settles_nothing, rr7_hands_out_what_is_pending_and_due,
-    rr7_no_row_is_handed_out_twice, rr7_the_earliest_due_is_handed_out_first,
-    rr7_the_holder_settles, rr7_what_is_demanded_is_not_handed_out, rr18_marks_what_waits,
+    rr7_an_earlier_round_settles_nothing, rr7_every_puller_gets_some_while_enough_waits,
+    rr7_hands_out_what_is_pending_and_due, rr7_no_row_is_handed_out_twice,
+    rr7_the_earliest_due_is_handed_out_first, rr7_the_holder_settles,
+    rr7_what_is_demanded_is_not_handed_out, rr18_every_demand_marks_some_while_enough_waits,
+    rr18_marks_what_waits,
 };
 pub use rows_dead::{
     rr8_a_settlement_removes_it, rr8_finds_them_by_id, rr8_lists_the_oldest_death_first,
@@ -93,6 +125,7 @@ pub use rows_round::{
     rr2_a_change_waits_for_its_client, rr3_an_earlier_round_changes_nothing,
     rr11_hurries_no_further_than_the_client_allows, rr16_what_is_refused_makes_no_row,
     rr17_a_backfill_leaves_what_is_held_or_dead, rr17_a_resync_begins_a_round_once,
+    rr17_a_round_waits_until_the_client_allows,
 };
 pub use subscriptions::{
     rs1_stores_it_with_its_partition, rs1_the_same_again_changes_nothing,
@@ -150,6 +183,7 @@ crate::suite::suite! {
         rs10_finds_whose_lanes_are_in_the_slots,
         rs10_finds_it_where_it_is_now,
         rs10_goes_on_after_each_of_them,
+        rs11_gives_the_members_of_all_resources,
         rd1_one_revision_changes_once,
         rd1_puts_follow_the_table,
         rd1_deletes_follow_the_table,
@@ -197,6 +231,7 @@ crate::suite::suite! {
         rr6_the_lag_is_exact,
         rr7_hands_out_what_is_pending_and_due,
         rr7_no_row_is_handed_out_twice,
+        rr7_every_puller_gets_some_while_enough_waits,
         rr7_the_holder_settles,
         rr7_a_lapsed_claim_changes_nothing,
         rr7_a_newer_version_waits_for_the_claim,
@@ -220,13 +255,17 @@ crate::suite::suite! {
         rr15_finds_the_rows_of_documents,
         rr16_what_is_refused_makes_no_row,
         rr17_a_resync_begins_a_round_once,
+        rr17_a_round_waits_until_the_client_allows,
         rr17_a_backfill_leaves_what_is_held_or_dead,
         rr18_marks_what_waits,
+        rr18_every_demand_marks_some_while_enough_waits,
         rr19_everyone_is_told_of_what_is_owed,
         rr19_takes_as_many_as_fit,
         rr20_several_partitions_are_left_apart,
         rr21_dispatches_what_it_spreads_if_asked_to,
         rr22_gives_what_was_written,
+        rr23_counts_what_is_pending_of_each,
+        rr24_gives_the_lanes_of_all_subscriptions,
         rr_history_agrees_with_the_model,
         rj1_one_job_per_kind_and_subject,
         rj2_due_jobs_come_earliest_first,
@@ -234,5 +273,39 @@ crate::suite::suite! {
         rj4_a_finished_job_is_gone,
         rj5_finds_a_job_due_or_not,
         rj6_a_job_is_claimed_as_it_is_stored,
+        rj7_lists_all_oldest_first,
+        rc1_the_same_again_changes_nothing,
+        rc1_one_of_many_inserts_is_stored,
+        rc1_all_of_it_comes_back_exactly,
+        rc2_replaces_at_the_generation_named,
+        rc2_other_generations_learn_what_is_there,
+        rc2_one_of_many_replacements_wins,
+        rc2_what_is_stored_for_it_stays,
+        rc3_lists_oldest_first,
+        rc3_scans_everything_by_id,
+        rc4_forgets_it_with_state_and_rejects,
+        rc4_forgets_what_is_stored_afterwards,
+        rc4_forgets_what_crosses_it,
+        rc4_only_at_the_generation_named,
+        rc4_one_of_removal_and_replacements_wins,
+        rc5_states_are_fenced,
+        rc5_the_greatest_epoch_stays,
+        rc5_gives_what_was_stored_last,
+        rc5_a_claim_gives_what_is_stored_and_fences,
+        rc5_a_claim_misses_nothing,
+        rc6_a_reject_takes_the_place_of_what_was_there,
+        rc6_keeps_those_rejected_last,
+        rc6_those_of_nobody_are_not_kept,
+        rc7_lists_the_oldest_rejection_first,
+        rc7_gives_those_named,
+        rc7_rejects_come_back_exactly,
+        rc8_removes_those_named_alone,
+        rc8_expires_those_rejected_before,
+        ra1_entries_come_back_exactly,
+        ra1_an_entry_stays_as_it_was_first_stored,
+        ra2_lists_the_newest_first,
+        ra2_lists_those_of_one_subject,
+        ra3_keeps_the_newest,
+        ra3_forgets_what_is_old,
     ]
 }

@@ -10,8 +10,8 @@ use flare_core::model::{
 use flare_core::port::{ClaimRows, ClaimUpdate, PendingQuery};
 
 use super::make::{
-    LONG_AGO, Make, Repo, all, epochs, find_row, live, must_apply, now, only, race, row, spread,
-    spread_because,
+    LONG_AGO, Make, RACERS, Repo, all, epochs, find_row, live, must_apply, now, only, race, row,
+    spread, spread_because,
 };
 use super::rows::{give_up, retry, settle};
 use super::rows_dead::dead_letter;
@@ -76,6 +76,24 @@ pub async fn rr7_no_row_is_handed_out_twice(repo: Repo) {
         // What nobody got in the rush is still there to be had.
         let rest = claim_rows(&repo, keys[0].subscription, make.id(), 20, AN_HOUR).await;
         assert_eq!(rest.len() + owners.len(), 20);
+    }
+}
+
+/// RR7: while enough waits for all who ask at once, every one of them is handed some.
+pub async fn rr7_every_puller_gets_some_while_enough_waits(repo: Repo) {
+    let make = Make::new("rr7_enough");
+    for max in [1, 3] {
+        let keys = make.rows(&repo, RACERS * max).await;
+        let claims: Vec<ClaimId> = (0..RACERS).map(|_| make.id()).collect();
+        let handed = race(|racer| {
+            let (port, claim) = (repo.port(), claims[racer]);
+            let subscription = keys[0].subscription;
+            let request = ClaimRows { subscription, claim, max, holds_for: AN_HOUR };
+            async move { port.claim_rows(request).await.unwrap() }
+        })
+        .await;
+        let handed: Vec<usize> = handed.iter().map(Vec::len).collect();
+        assert!(handed.iter().all(|count| (1..=max).contains(count)), "{max} each: {handed:?}");
     }
 }
 
@@ -229,6 +247,21 @@ pub async fn rr18_marks_what_waits(repo: Repo) {
         demanded(&repo, subscription).await.into_iter().map(|row| row.key).collect();
     assert_eq!(left, rows[2..].iter().map(|row| row.key.clone()).collect(), "a retry goes on");
     assert!(!row(&repo, &rows[0].key).await.demanded);
+}
+
+/// RR18: while enough waits for all who ask at once, some is marked for every one of them.
+pub async fn rr18_every_demand_marks_some_while_enough_waits(repo: Repo) {
+    let make = Make::new("rr18_enough");
+    let keys = make.rows(&repo, RACERS * 3).await;
+    let subscription = keys[0].subscription;
+    let marked = race(|_| {
+        let port = repo.port();
+        async move { port.demand_rows(subscription, 3).await.unwrap() }
+    })
+    .await;
+    assert!(marked.iter().all(|count| (1..=3).contains(count)), "{marked:?}");
+    let total: u64 = marked.iter().sum();
+    assert_eq!(demanded(&repo, subscription).await.len() as u64, total, "each is marked once");
 }
 
 /// Has a puller take the one row of a subscription.

@@ -141,6 +141,28 @@ pub async fn rr17_a_resync_begins_a_round_once(repo: Repo) {
     }
 }
 
+/// RR17: a client that wants to be left alone for a while (`not_before`) is, whatever has a row told anew.
+pub async fn rr17_a_round_waits_until_the_client_allows(repo: Repo) {
+    let make = Make::new("rr17_calm");
+    let epoch = epochs(&repo).await[0];
+    let round = Round::new(6);
+    for (cause, present) in [
+        (SpreadCause::Backfill(round), Present::No),
+        (SpreadCause::Resync(round), Present::Yes),
+        (SpreadCause::ResyncRefused(round), Present::Yes),
+    ] {
+        let (document, key) = make.row(&repo, 1).await;
+        let until = now(&repo).await + AN_HOUR;
+        let settle = RowEffect::Settle { version: live(1), present, not_before: Some(until) };
+        must_apply(&repo, epoch, &key, settle).await;
+        spread_because(&repo, &key, &document, live(1), cause).await;
+        let anew = row(&repo, &key).await;
+        assert!(super::make::pending(&anew), "{cause:?}");
+        assert_eq!((anew.due, anew.not_before), (until, Some(until)), "{cause:?}");
+        assert!(anew.since < until, "{cause:?}");
+    }
+}
+
 /// RR17: a backfill makes rows, and tells those anew that rest while the client holds nothing.
 pub async fn rr17_a_backfill_leaves_what_is_held_or_dead(repo: Repo) {
     let make = Make::new("rr17_backfill");

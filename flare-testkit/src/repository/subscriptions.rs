@@ -105,16 +105,18 @@ pub async fn rs3_no_url_is_used_twice(repo: Repo) {
         .unwrap();
     repo.insert_subscription(own(first), 10).await.unwrap();
     let elsewhere = || SubscriptionSpec::post(make.client_url());
+    let create = elsewhere().action_url(Action::Create, "http://rs3.example/b");
+    let update = elsewhere().action_url(Action::Update, "http://rs3.example/a/{id}");
     let refused = [
-        SubscriptionSpec::post("http://rs3.example/a/{id}").build(),
-        SubscriptionSpec::post("HTTP://RS3.example:80/%61/{ id }").build(),
-        SubscriptionSpec::post("http://rs3.example/b").build(),
-        elsewhere().action_url(Action::Create, "http://rs3.example/b").build(),
-        elsewhere().action_url(Action::Update, "http://rs3.example/a/{id}").build(),
+        (SubscriptionSpec::post("http://rs3.example/a/{id}"), "endpoint.url"),
+        (SubscriptionSpec::post("HTTP://RS3.example:80/%61/{ id }"), "endpoint.url"),
+        (SubscriptionSpec::post("http://rs3.example/b"), "endpoint.url"),
+        (create, "endpoint.actions.create.url"),
+        (update, "endpoint.actions.update.url"),
     ];
-    for spec in refused {
-        let subscription = own(spec.unwrap());
-        refuse(repo.insert_subscription(subscription.clone(), 10).await);
+    for (spec, field) in refused {
+        let subscription = own(spec.build().unwrap());
+        refuse(field, repo.insert_subscription(subscription.clone(), 10).await);
         assert_eq!(repo.subscription(subscription.id).await.unwrap(), None, "nothing is stored");
     }
     for url in ["http://rs3.example/a/{other}", "https://rs3.example/b", "http://rs3.example/b/"] {
@@ -142,20 +144,20 @@ pub async fn rs3_replacements_keep_urls_apart(repo: Repo) {
     let before = stored(&repo, second).await;
     let mut taking = before.clone();
     taking.spec = spec(urls[0]);
-    refuse(repo.replace_subscription(before.generation, taking).await);
+    refuse("endpoint.url", repo.replace_subscription(before.generation, taking).await);
     assert_eq!(stored(&repo, second).await, before, "nothing changed");
 
     replace(&repo, &before, |new| new.status = SubscriptionStatus::Active).await;
     let before = stored(&repo, second).await;
     replace(&repo, &before, |new| new.spec = spec(urls[2])).await;
-    refuse(insert(urls[2]).await);
+    refuse("endpoint.url", insert(urls[2]).await);
     let third = insert(urls[1]).await.expect("the URL it left is free");
 
     replace(&repo, &stored(&repo, first).await, |new| new.status = SubscriptionStatus::Deleting)
         .await;
     insert(urls[0]).await.expect("a deleting one blocks nothing");
     repo.remove_subscription(first).await.unwrap();
-    refuse(insert(urls[0]).await);
+    refuse("endpoint.url", insert(urls[0]).await);
     repo.remove_subscription(third).await.unwrap();
     insert(urls[1]).await.expect("a removed one blocks nothing");
 }
@@ -278,14 +280,14 @@ pub(super) async fn seat(
     (id, stored(repo, id).await.partition)
 }
 
-fn refuse<T: std::fmt::Debug>(answer: flare_core::Result<T>) {
+fn refuse<T: std::fmt::Debug>(field: &str, answer: flare_core::Result<T>) {
     let error = answer.expect_err("the URL is taken");
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(error.field(), Some("endpoint.url"));
+    assert_eq!(error.field(), Some(field));
 }
 
 fn one_wins<T: std::fmt::Debug>(answers: Vec<flare_core::Result<T>>) {
     let (winners, losers): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!(winners.len(), 1, "{winners:?}");
-    losers.into_iter().for_each(refuse);
+    losers.into_iter().for_each(|it| refuse("endpoint.url", it));
 }

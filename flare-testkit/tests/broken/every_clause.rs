@@ -60,12 +60,15 @@ macro_rules! complete {
 complete! {
     queue: "Q" in flare_testkit::queue::CLAUSES;
     lease: "L" in flare_testkit::lease::CLAUSES;
+    source: "S" in flare_testkit::source::CLAUSES;
     delivery: "D" in flare_testkit::delivery::CLAUSES;
     resources: "RE" in flare_testkit::repository::CLAUSES;
     subscriptions: "RS" in flare_testkit::repository::CLAUSES;
     documents: "RD" in flare_testkit::repository::CLAUSES;
     rows: "RR" in flare_testkit::repository::CLAUSES;
     jobs: "RJ" in flare_testkit::repository::CLAUSES;
+    consumers: "RC" in flare_testkit::repository::CLAUSES;
+    audit: "RA" in flare_testkit::repository::CLAUSES;
     unreadable: "RU" in flare_testkit::unreadable::CLAUSES;
     upkeep: "U" in flare_testkit::upkeep::CLAUSES;
 }
@@ -75,6 +78,7 @@ complete! {
 fn trials_are_named_once() {
     let names = (flare_testkit::queue::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::lease::CLAUSES.iter().map(|clause| clause.name))
+        .chain(flare_testkit::source::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::delivery::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::repository::CLAUSES.iter().map(|clause| clause.name))
         .chain(flare_testkit::unreadable::CLAUSES.iter().map(|clause| clause.name))

@@ -12,6 +12,7 @@ mod lease;
 mod memory_repository;
 mod queue;
 mod repository;
+mod source;
 mod support;
 mod unreadable;
 mod upkeep;

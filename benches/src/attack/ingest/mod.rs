@@ -11,9 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_backend_mongo::{MongoBackend, MongoConfig};
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::cluster::{ClusterSettings, ClusterView, Health};
 use flare_core::model::{Epoch, NewResource, NodeId, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Delivery, DeliveryOutcome, DeliveryRequest};
 use mongodb::Client;
 use tokio::runtime::Handle;
@@ -235,7 +235,7 @@ async fn healthy(flare: &Flare) -> Result<ClusterView> {
 /// Who owns each slot, under which epoch.
 fn owners(view: &ClusterView) -> Vec<Option<(NodeId, Epoch)>> {
     let slots = view.plan.iter().flat_map(|plan| &plan.slots);
-    slots.map(|slot| slot.worker().map(|(node, tenure)| (node, tenure.epoch))).collect()
+    slots.map(|slot| slot.worker().map(|(node, takeover)| (node, takeover.epoch))).collect()
 }
 
 /// Counts how often the node is registered no more, or as another one; ends if it has left.

@@ -3,6 +3,7 @@
 
 mod memory;
 mod mongodb;
+mod postgresql;
 mod sqlite;
 
 use std::time::Duration;
@@ -11,26 +12,29 @@ use async_trait::async_trait;
 use flare_core::Backend;
 use memory::InMemory;
 use mongodb::OnMongodb;
+use postgresql::OnPostgresql;
 use sqlite::OnSqlite;
 
 use crate::Result;
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StoreKind {
+pub(crate) enum StoreKind {
     Memory,
     Sqlite,
     Mongodb,
+    Postgresql,
 }
 
 impl StoreKind {
-    const ALL: [Self; 3] = [Self::Memory, Self::Sqlite, Self::Mongodb];
+    const ALL: [Self; 4] = [Self::Memory, Self::Sqlite, Self::Mongodb, Self::Postgresql];
 
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
             Self::Mongodb => "mongodb",
+            Self::Postgresql => "postgresql",
         }
     }
 
@@ -41,18 +45,19 @@ impl StoreKind {
     }
 
     /// A store with nothing in it.
-    pub(super) async fn make(self) -> Result<Box<dyn MeasuredStore>> {
+    pub(crate) async fn make(self) -> Result<Box<dyn MeasuredStore>> {
         Ok(match self {
             Self::Memory => Box::new(InMemory::default()),
             Self::Sqlite => Box::new(OnSqlite::make()?),
             Self::Mongodb => Box::new(OnMongodb::make().await?),
+            Self::Postgresql => Box::new(OnPostgresql::make().await?),
         })
     }
 }
 
 /// A store that a Flare of this run has for itself.
 #[async_trait]
-pub(super) trait MeasuredStore: Send + Sync {
+pub(crate) trait MeasuredStore: Send + Sync {
     /// The ports, opened anew.
     async fn open(&self) -> Result<Backend>;
 
@@ -69,7 +74,7 @@ pub(super) trait MeasuredStore: Send + Sync {
 
 /// What records of one kind take on disk.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Weight {
+pub(crate) struct Weight {
     /// A document, or a row.
     pub(super) what: &'static str,
     pub(super) records: u64,
@@ -102,7 +107,7 @@ mod tests {
         }
         for wrong in [None, Some(&"SQLite"), Some(&"")] {
             let refused = StoreKind::parse(wrong).unwrap_err().to_string();
-            assert_eq!(refused, "--store needs one of memory, sqlite, mongodb");
+            assert_eq!(refused, "--store needs one of memory, sqlite, mongodb, postgresql");
         }
     }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::Read;
 use std::time::Duration;
 
-use flare_core::pipeline::EventKind;
+use flare_core::EventKind;
 use flare_core::port::{Clock, SystemClock};
 use flare_core::{Flare, NodeReport};
 use tokio::sync::oneshot;

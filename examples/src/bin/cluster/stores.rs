@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use flare_backend_etcd::{EtcdConfig, EtcdLease};
 use flare_backend_mongo::{MongoBackend, MongoConfig};
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::http::Guard;
-use flare_core::pipeline::Settings;
 use flare_core::{Flare, FlareBuilder};
 
 /// Where everything is kept.

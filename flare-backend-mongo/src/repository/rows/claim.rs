@@ -17,18 +17,12 @@ use crate::record::{self, Record, now};
 
 /// How many settlements are under way at a time.
 const SIDE_BY_SIDE: usize = 16;
+/// How often a puller whom others beat to all the rows it found looks for as many again.
+const TRIES: usize = 4;
 
 impl MongoRepository {
     pub(super) async fn claim(&self, request: ClaimRows) -> Result<Vec<Row>> {
         const OPERATION: &str = "claim_rows";
-        if request.max == 0 {
-            return Ok(Vec::new());
-        }
-        let rows = &self.stored.rows;
-        let (keys, these) = self.claimable(OPERATION, request.subscription, request.max).await?;
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
         let until = doc! { "$add": [now(), nanos(request.holds_for)] };
         let claim = record::id(request.claim.as_bytes());
         let (no, maybe) = (word(Present::No), word(Present::Maybe));
@@ -37,52 +31,77 @@ impl MongoRepository {
             "due": until,
             "present": { "$cond": [{ "$eq": ["$present", no] }, maybe, "$present"] },
         } };
-        self.connection.run(OPERATION, rows.update_many(these, vec![set])).await?;
-        let mine = rows.find(doc! { "_id": { "$in": &keys }, "claim.id": claim });
-        // Those that cannot be read nobody is handed, and nobody else is for as long as the claim holds.
-        let read = self.connection.each(OPERATION, KIND, mine, read_row).await?;
-        let mut handed: Vec<Row> = read.into_iter().flatten().collect();
-        // In the order they were due in, before the claim.
-        let places: HashMap<&str, usize> =
-            keys.iter().enumerate().filter_map(|(place, key)| Some((url(key)?, place))).collect();
-        handed.sort_by_key(|row| places.get(row.key.url.as_str()).copied());
-        Ok(handed)
+        for max in tries(request.max) {
+            let changed =
+                self.change_claimable(OPERATION, request.subscription, max, vec![set.clone()]);
+            let (keys, _) = changed.await?;
+            if keys.is_empty() {
+                break;
+            }
+            let mine = self.stored.rows.find(doc! { "_id": { "$in": &keys }, "claim.id": &claim });
+            // Those that cannot be read nobody is handed, and nobody else is for as long as the claim holds.
+            let read = self.connection.each(OPERATION, KIND, mine, read_row).await?;
+            let mut handed: Vec<Row> = read.into_iter().flatten().collect();
+            if handed.is_empty() {
+                continue;
+            }
+            // In the order they were due in, before the claim.
+            let places =
+                keys.iter().enumerate().filter_map(|(place, key)| Some((url(key)?, place)));
+            let places: HashMap<&str, usize> = places.collect();
+            handed.sort_by_key(|row| places.get(row.key.url.as_str()).copied());
+            return Ok(handed);
+        }
+        Ok(Vec::new())
     }
 
     pub(super) async fn demand(&self, subscription: SubscriptionId, max: usize) -> Result<u64> {
         const OPERATION: &str = "demand_rows";
-        if max == 0 {
-            return Ok(0);
-        }
-        let (keys, these) = self.claimable(OPERATION, subscription, max).await?;
-        if keys.is_empty() {
-            return Ok(0);
-        }
         let mark = doc! { "$set": { "demanded": true } };
-        let marked = self.connection.run(OPERATION, self.stored.rows.update_many(these, mark));
-        Ok(marked.await?.modified_count)
+        for max in tries(max) {
+            let changed = self.change_claimable(OPERATION, subscription, max, vec![mark.clone()]);
+            let (keys, marked) = changed.await?;
+            if keys.is_empty() || marked > 0 {
+                return Ok(marked);
+            }
+        }
+        Ok(0)
     }
 
-    /// Some rows that a puller may have, earliest due first, and the condition that they are so still.
-    async fn claimable(
+    /// Changes some rows that a puller may have, earliest due first, as long as they are so still; gives
+    /// which were found, and how many of them were changed. Others may have been faster at all of them,
+    /// unless one alone is asked for: that one is found and changed at once.
+    async fn change_claimable(
         &self,
         operation: &'static str,
         subscription: SubscriptionId,
         max: usize,
-    ) -> Result<(Vec<Bson>, Document)> {
-        let free = doc! {
+        change: Vec<Document>,
+    ) -> Result<(Vec<Bson>, u64)> {
+        let mut free = doc! {
             "pending": true,
             "_id.subscription": record::id(subscription.as_bytes()),
             "demanded": { "$exists": false },
             "$expr": { "$and": [{ "$lte": ["$due", now()] }, unclaimed()] },
         };
-        let rows = &self.stored.rows;
-        let question = rows.find(free.clone()).sort(doc! { "due": 1 });
-        let question = question.projection(doc! { "_id": 1 }).limit(limit(max));
-        let keys = self.connection.all(operation, question, raw_id).await?;
-        let mut these = free;
-        these.insert("_id", doc! { "$in": &keys });
-        Ok((keys, these))
+        let (rows, by_due) = (&self.stored.rows, doc! { "due": 1 });
+        if max == 1 {
+            let call = rows.find_one_and_update(free, change).sort(by_due);
+            let call = call.projection(doc! { "_id": 1 });
+            let found = self.connection.run(operation, call).await?;
+            let ids = found.iter().map(|found| raw_id(Record::new(operation, found)));
+            let ids: Vec<Bson> = ids.collect::<Result<_>>()?;
+            let changed = ids.len() as u64;
+            return Ok((ids, changed));
+        }
+        let question = rows.find(free.clone()).sort(by_due).projection(doc! { "_id": 1 });
+        let keys = self.connection.all(operation, question.limit(limit(max)), raw_id).await?;
+        if keys.is_empty() {
+            return Ok((keys, 0));
+        }
+        free.insert("_id", doc! { "$in": &keys });
+        let changed = self.connection.run(operation, rows.update_many(free, change)).await?;
+        Ok((keys, changed.modified_count))
     }
 
     pub(super) async fn settle_claims(&self, updates: Vec<ClaimUpdate>) -> Vec<Result<Applied>> {
@@ -126,6 +145,14 @@ impl MongoRepository {
             }
         }
     }
+}
+
+/// How many rows a puller tries to get, again and again until it got some. The last time it is one, which others
+/// cannot be faster at: while enough wait for all who ask, every one of them gets some.
+fn tries(max: usize) -> impl Iterator<Item = usize> {
+    let last = (max > 1).then_some(1);
+    let tries = if max > 1 { TRIES } else { max };
+    std::iter::repeat_n(max, tries).chain(last)
 }
 
 /// Whether no puller has a row.

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use flare_core::model::{Applied, Epoch, LaneId, LaneState, RecordKind, SubscriptionId};
-use flare_core::port::Listing;
+use flare_core::port::{Listing, Scan};
 use flare_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Bson, Document, doc};
 
@@ -120,5 +120,11 @@ impl MongoRepository {
         let read = self.connection.each("lanes", RecordKind::Lane, question, read_state).await?;
         let total = read.len() as u64;
         Listing::of_read(read, total)
+    }
+
+    pub(super) fn scan_lane_states(&self) -> Scan<'_, LaneState> {
+        let lanes = &self.stored.lanes;
+        let question = async move { lanes.find(doc! {}).sort(doc! { "_id": 1 }).await };
+        self.connection.scan("scan_lanes", RecordKind::Lane, question, read_state)
     }
 }

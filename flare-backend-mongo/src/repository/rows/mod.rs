@@ -25,6 +25,7 @@ use flare_core::port::{
     RowStore, RowUpdate, Scan, SpreadAnswer, SpreadDocuments, spread_in_steps,
 };
 use flare_core::{Error, ErrorKind, Result};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReturnDocument;
 
@@ -57,6 +58,45 @@ impl MongoRepository {
             },
         };
         rows.into_iter().map(key).collect()
+    }
+}
+
+/// How many rows of these there are by `key`, since when and when the first is due: only what the index holds, so
+/// that no row is read.
+fn counted(rows: Document, key: Bson) -> [Document; 2] {
+    let sum = doc! {
+        "_id": key,
+        "count": { "$sum": 1_i64 },
+        "since": { "$min": "$since" },
+        "due": { "$min": "$due" },
+    };
+    [doc! { "$match": rows }, doc! { "$group": sum }]
+}
+
+fn read_count(record: Record<'_>) -> Result<Pending> {
+    let count = record.small("count")?;
+    // A time of a row that is damaged may be anything.
+    let time = |field| record.time_if_any(field).ok().flatten();
+    Ok(Pending::new(count, time("since"), time("due")))
+}
+
+impl MongoRepository {
+    /// How much is pending of each subscription: few bytes for each that is behind, so all of them at once.
+    fn count_each(&self) -> impl Stream<Item = Result<(SubscriptionId, Pending)>> + Send + '_ {
+        let pending = doc! { "pending": true };
+        let question =
+            self.stored.rows.aggregate(counted(pending, Bson::from("$_id.subscription")));
+        let read = |record: Record<'_>| {
+            // What has no id of ours is nobody's.
+            let id = record.id("_id").ok().map(SubscriptionId::from_bytes);
+            Ok((id, read_count(record)?))
+        };
+        let sums = self.connection.all("pending_each", question, read);
+        let sums = stream::once(sums).map_ok(|sums| {
+            let known = sums.into_iter().filter_map(|(id, pending)| Some((id?, pending)));
+            stream::iter(known.map(Ok))
+        });
+        sums.try_flatten()
     }
 }
 
@@ -159,22 +199,13 @@ impl RowStore for MongoRepository {
         if let Some(id) = subscription {
             pending.insert("_id.subscription", record::id(id.as_bytes()));
         }
-        // Only what the index holds, so that no row is read.
-        let sum = doc! {
-            "_id": Bson::Null,
-            "count": { "$sum": 1_i64 },
-            "since": { "$min": "$since" },
-            "due": { "$min": "$due" },
-        };
-        let pipeline = [doc! { "$match": pending }, doc! { "$group": sum }];
-        let question = self.stored.rows.aggregate(pipeline);
-        let sums = self.connection.all(OPERATION, question, |record| {
-            let count = record.small("count")?;
-            // A time of a row that is damaged may be anything.
-            let time = |field| record.time_if_any(field).ok().flatten();
-            Ok(Pending::new(count, time("since"), time("due")))
-        });
+        let question = self.stored.rows.aggregate(counted(pending, Bson::Null));
+        let sums = self.connection.all(OPERATION, question, read_count);
         Ok(sums.await?.pop().unwrap_or_default())
+    }
+
+    fn pending_each(&self) -> Scan<'_, (SubscriptionId, Pending)> {
+        self.count_each().boxed()
     }
 
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
@@ -263,6 +294,10 @@ impl RowStore for MongoRepository {
 
     async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>> {
         self.lane_states(subscription).await
+    }
+
+    fn scan_lanes(&self) -> Scan<'_, LaneState> {
+        self.scan_lane_states()
     }
 }
 

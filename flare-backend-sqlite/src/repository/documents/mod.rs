@@ -68,7 +68,7 @@ impl DocumentStore for SqliteRepository {
 
     async fn mark_dispatched(&self, versions: Vec<(DocumentKey, Version)>) -> Vec<Result<()>> {
         let items = versions.len();
-        let effort = Effort::durable("mark_dispatched").of(items);
+        let effort = Effort::repeated("mark_dispatched").of(items);
         let done = self.engine.write(effort, move |tx| dispatch::mark(tx, &versions)).await;
         answers(done, items)
     }

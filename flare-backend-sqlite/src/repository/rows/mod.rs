@@ -4,6 +4,7 @@
 mod change;
 mod claim;
 mod dead;
+mod durability;
 mod lanes;
 mod place;
 mod read;
@@ -83,9 +84,18 @@ impl RowStore for SqliteRepository {
         self.engine.read("count_pending", count).await
     }
 
+    fn pending_each(&self) -> Scan<'_, (SubscriptionId, Pending)> {
+        self.scan_counts()
+    }
+
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
         let items = updates.len();
-        let effort = Effort::durable("apply_rows").of(items);
+        let effort = if updates.iter().all(|update| durability::is_made_again(&update.effect)) {
+            Effort::repeated("apply_rows")
+        } else {
+            Effort::durable("apply_rows")
+        };
+        let effort = effort.of(items);
         let done = self.engine.write(effort, move |tx| change::apply(tx, epoch, &updates)).await;
         answers(done, items)
     }
@@ -159,5 +169,9 @@ impl RowStore for SqliteRepository {
 
     async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>> {
         self.engine.read("lanes", move |reader| lanes::of(reader, subscription)).await
+    }
+
+    fn scan_lanes(&self) -> Scan<'_, LaneState> {
+        self.scan_lane_states()
     }
 }

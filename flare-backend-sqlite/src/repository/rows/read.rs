@@ -150,6 +150,28 @@ pub(super) fn count(reader: &Reader<'_>, subscription: Option<SubscriptionId>) -
     Ok(its.query_row([of.n], read)?)
 }
 
+/// How much is pending of each subscription that has something pending.
+fn count_each(reader: &Reader<'_>) -> Worked<Vec<(SubscriptionId, Pending)>> {
+    let mut each = reader.sql(
+        "SELECT s.id, c.pending, c.since, c.due FROM (\
+             SELECT subscription, count(*) AS pending, min(since) AS since, min(due) AS due \
+             FROM rows INDEXED BY rows_pending WHERE pending = 1 GROUP BY subscription) c \
+         JOIN subscription_ids s ON s.n = c.subscription",
+    )?;
+    let mut counts = Vec::new();
+    let mut found = each.query([])?;
+    while let Some(row) = found.next()? {
+        let (id, count): (Vec<u8>, i64) = (row.get(0)?, row.get(1)?);
+        let (since, due): (i64, i64) = (row.get(2)?, row.get(3)?);
+        // What has no id of ours is nobody's.
+        let Ok(id) = codec::read_id(&id, "subscription") else { continue };
+        let count = u64::try_from(count).unwrap_or_default();
+        let pending = Pending::new(count, Some(read_time(since)), Some(read_time(due)));
+        counts.push((SubscriptionId::from_bytes(id), pending));
+    }
+    Ok(counts)
+}
+
 /// Where a scan of what is pending goes on: after this time and this document, and how many more.
 struct Place {
     due: i64,
@@ -158,6 +180,15 @@ struct Place {
 }
 
 impl SqliteRepository {
+    /// How much is pending of each: few bytes for each that is behind, so all of them at once.
+    pub(super) fn scan_counts(&self) -> Scan<'_, (SubscriptionId, Pending)> {
+        pages((), |()| {
+            let read =
+                |reader: &Reader<'_>| Ok((count_each(reader)?.into_iter().map(Ok).collect(), None));
+            Box::pin(self.engine.read("pending_each", read))
+        })
+    }
+
     /// What is pending, earliest due first. What cannot be read takes no place.
     pub(super) fn scan_pending(&self, query: PendingQuery) -> Scan<'_, Row> {
         const OPERATION: &str = "pending_rows";

@@ -85,7 +85,7 @@ impl SlotShares {
         flow
     }
 
-    /// From whom to whom one slot should go, if somebody has too much or too little.
+    /// From whom to whom one slot should go, if a node has too much or too little.
     fn step(&self, fixed: &[usize], flow: &Flow) -> Option<(usize, usize)> {
         let nodes = 0..self.nodes.len();
         // What came in this round stays: it is not there to be passed on yet.

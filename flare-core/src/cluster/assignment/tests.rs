@@ -36,7 +36,7 @@ fn cap(workers: &[Worker], at: usize, slots: usize) -> usize {
     if sum == 0 { 0 } else { share.div_ceil(10 * sum) as usize }
 }
 
-/// Their parts; those who stand by have equal ones while nobody else is there.
+/// Their parts; those who stand by have equal ones while no other node is there.
 fn shares(workers: &[Worker]) -> Vec<u64> {
     let weighted: Vec<u64> = workers.iter().map(|it| it.share().into()).collect();
     if weighted.iter().any(|share| *share > 0) {
@@ -130,9 +130,9 @@ proptest! {
         prop_assert_eq!(unpinned(&workers, &none(slots), 0), owners);
     }
 
-    /// Whatever happened before: nobody is given anything beyond the cap, whoever is above it got
+    /// Whatever happened before: no node is given anything beyond the cap, one that is above it got
     /// there by what happened to the others and has not gained; all slots have an owner while
-    /// somebody can be; no more than allowed moves; and it comes to rest within the cap.
+    /// there is a node to take them; no more than allowed moves; and it comes to rest within the cap.
     #[test]
     fn histories_keep_every_bound(
         slots in 1..600usize,
@@ -149,12 +149,12 @@ proptest! {
             }
             let workers: Vec<Worker> = nodes.values().cloned().collect();
             let next = unpinned(&workers, &owners, moves);
-            let somebody = shares(&workers).iter().any(|share| *share > 0);
+            let can_work = shares(&workers).iter().any(|share| *share > 0);
             let mut changed = 0;
             for (before, after) in owners.iter().zip(&next) {
                 let owner = before.and_then(|id| workers.iter().find(|it| it.id == id));
                 changed += usize::from(owner.is_some_and(|it| !it.leaves) && before != after);
-                prop_assert!(after.is_some() || !somebody);
+                prop_assert!(after.is_some() || !can_work);
                 let stays = owner.is_some_and(|it| !it.leaves);
                 prop_assert!(!stays || after.is_some());
             }
@@ -162,7 +162,7 @@ proptest! {
             for (at, worker) in workers.iter().enumerate() {
                 let (had, has) = (has(&owners, worker.id), has(&next, worker.id));
                 prop_assert!(has <= cap(&workers, at, slots) || has <= had);
-                prop_assert!(!somebody || !worker.leaves || has == 0);
+                prop_assert!(!can_work || !worker.leaves || has == 0);
             }
             owners = next;
         }

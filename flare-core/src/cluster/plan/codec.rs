@@ -1,13 +1,13 @@
-//! Takes a plan; gives its bytes, and back. Equal neighbours are one run, nodes and tenures are
+//! Takes a plan; gives its bytes, and back. Equal neighbours are one run, nodes and takeovers are
 //! named once: 16,384 slots stay far below what any store takes as a value.
 //!
 //! ```text
 //! format (1 byte) generation term grace-ms slots
-//! nodes, then 16 bytes each    tenures, then epoch and time each
+//! nodes, then 16 bytes each    takeovers, then epoch and time each
 //! runs until all slots are told: length, kind, and by kind
 //!   0 free
-//!   1 owned      node tenure
-//!   2 releasing  node tenure to generation-since
+//!   1 owned      node takeover
+//!   2 releasing  node takeover to generation-since
 //! ```
 //! Numbers are LEB128; the time is zig-zag. A reader refuses formats newer than its own.
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::{SlotPlan, SlotState};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Epoch, NodeId, Tenure, Timestamp};
+use crate::model::{Epoch, NodeId, Takeover, Timestamp};
 
 /// The format this version writes; it reads all up to it.
 const FORMAT: u8 = 1;
@@ -31,21 +31,21 @@ impl SlotPlan {
     /// The plan as it is stored.
     pub fn encode(&self) -> Vec<u8> {
         let mut nodes = Table::default();
-        let mut tenures = Table::default();
+        let mut takeovers = Table::default();
         let mut runs = Vec::new();
         for run in self.slots.chunk_by(|a, b| a == b) {
             put(&mut runs, run.len() as u64);
             match run[0] {
                 SlotState::Free => put(&mut runs, FREE),
-                SlotState::Owned { node, tenure } => {
+                SlotState::Owned { node, takeover } => {
                     put(&mut runs, OWNED);
                     put(&mut runs, nodes.index(node));
-                    put(&mut runs, tenures.index((tenure.epoch, tenure.taken_at)));
+                    put(&mut runs, takeovers.index((takeover.epoch, takeover.at)));
                 }
-                SlotState::Releasing { node, tenure, to, since } => {
+                SlotState::Releasing { node, takeover, to, since } => {
                     put(&mut runs, RELEASING);
                     put(&mut runs, nodes.index(node));
-                    put(&mut runs, tenures.index((tenure.epoch, tenure.taken_at)));
+                    put(&mut runs, takeovers.index((takeover.epoch, takeover.at)));
                     put(&mut runs, nodes.index(to));
                     put(&mut runs, self.generation.wrapping_sub(since));
                 }
@@ -58,10 +58,10 @@ impl SlotPlan {
         put(&mut bytes, self.slots.len() as u64);
         put(&mut bytes, nodes.items.len() as u64);
         nodes.items.iter().for_each(|node| bytes.extend_from_slice(node.as_bytes()));
-        put(&mut bytes, tenures.items.len() as u64);
-        for (epoch, taken_at) in &tenures.items {
+        put(&mut bytes, takeovers.items.len() as u64);
+        for (epoch, at) in &takeovers.items {
             put(&mut bytes, epoch.get());
-            put(&mut bytes, zigzag(taken_at.unix_nanos()));
+            put(&mut bytes, zigzag(at.unix_nanos()));
         }
         bytes.extend_from_slice(&runs);
         bytes
@@ -81,7 +81,7 @@ impl SlotPlan {
             return Err(corrupt(format!("{expected} slots are too many")));
         }
         let nodes = reader.table(ByteReader::node)?;
-        let tenures = reader.table(ByteReader::tenure)?;
+        let takeovers = reader.table(ByteReader::takeover)?;
         let mut slots = Vec::new();
         while (slots.len() as u64) < expected {
             let length = reader.number()?;
@@ -90,12 +90,13 @@ impl SlotPlan {
             }
             let state = match reader.number()? {
                 FREE => SlotState::Free,
-                OWNED => {
-                    SlotState::Owned { node: reader.item(&nodes)?, tenure: reader.item(&tenures)? }
-                }
+                OWNED => SlotState::Owned {
+                    node: reader.item(&nodes)?,
+                    takeover: reader.item(&takeovers)?,
+                },
                 RELEASING => SlotState::Releasing {
                     node: reader.item(&nodes)?,
-                    tenure: reader.item(&tenures)?,
+                    takeover: reader.item(&takeovers)?,
                     to: reader.item(&nodes)?,
                     since: generation.wrapping_sub(reader.number()?),
                 },
@@ -178,10 +179,10 @@ impl ByteReader<'_> {
         Ok(NodeId::from_bytes(*id))
     }
 
-    fn tenure(&mut self) -> Result<Tenure> {
+    fn takeover(&mut self) -> Result<Takeover> {
         let epoch = Epoch::new(self.number()?);
-        let taken_at = Timestamp::from_unix_nanos(unzigzag(self.number()?));
-        Ok(Tenure { epoch, taken_at })
+        let at = Timestamp::from_unix_nanos(unzigzag(self.number()?));
+        Ok(Takeover { epoch, at })
     }
 
     fn table<T>(&mut self, item: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
@@ -211,8 +212,8 @@ mod tests {
     }
 
     prop_compose! {
-        fn tenure()(epoch in any::<u64>(), at in any::<i64>()) -> Tenure {
-            Tenure { epoch: Epoch::new(epoch), taken_at: Timestamp::from_unix_nanos(at) }
+        fn takeover()(epoch in any::<u64>(), at in any::<i64>()) -> Takeover {
+            Takeover { epoch: Epoch::new(epoch), at: Timestamp::from_unix_nanos(at) }
         }
     }
 
@@ -220,9 +221,9 @@ mod tests {
         let id = || (0..9_u8).prop_map(id);
         prop_oneof![
             Just(SlotState::Free),
-            (id(), tenure()).prop_map(|(node, tenure)| SlotState::Owned { node, tenure }),
-            (id(), tenure(), id(), any::<u64>()).prop_map(|(node, tenure, to, since)| {
-                SlotState::Releasing { node, tenure, to, since }
+            (id(), takeover()).prop_map(|(node, takeover)| SlotState::Owned { node, takeover }),
+            (id(), takeover(), id(), any::<u64>()).prop_map(|(node, takeover, to, since)| {
+                SlotState::Releasing { node, takeover, to, since }
             }),
         ]
     }
@@ -266,9 +267,9 @@ mod tests {
     fn the_worst_plan_of_16_384_slots_is_far_below_a_mebibyte() {
         let state = |slot: u32| SlotState::Releasing {
             node: NodeId::from_bytes(u128::from(slot % 100).to_be_bytes()),
-            tenure: Tenure {
+            takeover: Takeover {
                 epoch: Epoch::new(1_000_000_000 + u64::from(slot)),
-                taken_at: Timestamp::from_unix_nanos(1_800_000_000_000_000_000 + i64::from(slot)),
+                at: Timestamp::from_unix_nanos(1_800_000_000_000_000_000 + i64::from(slot)),
             },
             to: NodeId::from_bytes(u128::from((slot + 1) % 100).to_be_bytes()),
             since: 1_000_000 - u64::from(slot),

@@ -40,7 +40,7 @@ pub struct Guard {
     names: Names,
 }
 
-/// Where whoever is refused can change that.
+/// Where the refused host or operator can change that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Names {
     allow: &'static str,

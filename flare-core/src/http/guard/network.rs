@@ -1,12 +1,14 @@
-//! Takes a network as people write it (`10.0.0.0/8`, `::1`); gives what contains an address.
+//! A network as people write it (`10.0.0.0/8`, `::1`), and whether an address lies within.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
 use crate::model::Invalid;
 
-/// A range of addresses: everything that shares the first `prefix` bits.
+/// A range of addresses: everything that shares the first bits, as many as the prefix says.
 ///
 /// ```
 /// use flare_core::http::Network;
@@ -17,48 +19,27 @@ use crate::model::Invalid;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Network {
-    first: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 impl Network {
     /// Whether the address lies within. An IPv4-mapped IPv6 address counts as the IPv4 one.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.first, address.to_canonical()) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                within(first.to_bits().into(), address.to_bits().into(), self.prefix, 32)
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                within(first.to_bits(), address.to_bits(), self.prefix, 128)
-            }
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 
     /// Whether the network is this one address and no other.
     pub fn is_only(&self, address: IpAddr) -> bool {
-        self.prefix == width(self.first) && self.first == address.to_canonical()
+        self.0 == IpNet::from(address.to_canonical())
     }
 
     pub(super) const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Self {
-        Self { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+        Self(IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)))
     }
 
     pub(super) const fn v6(segments: [u16; 8], prefix: u8) -> Self {
         let [a, b, c, d, e, f, g, h] = segments;
-        Self { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), prefix }
+        Self(IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix)))
     }
-}
-
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn within(first: u128, address: u128, prefix: u8, width: u8) -> bool {
-    // A shift by all bits is no shift: the whole space shares zero bits.
-    let shared = |bits: u128| bits.checked_shr(u32::from(width - prefix)).unwrap_or(0);
-    shared(first) == shared(address)
 }
 
 impl FromStr for Network {
@@ -75,21 +56,22 @@ impl FromStr for Network {
                 "{text:?} is not an address or a network like \"10.0.0.0/8\" or \"fd00::/8\""
             ));
         };
-        let width = width(address);
-        let prefix = match prefix.map(parse_prefix) {
-            None => width,
-            Some(Some(prefix)) if prefix <= width => prefix,
-            Some(_) => {
-                return refuse(format!("{text:?} must have a prefix length from 0 to {width}"));
-            }
+        let single = IpNet::from(address);
+        let network = match prefix {
+            None => Some(single),
+            Some(prefix) => parse_prefix(prefix).and_then(|it| IpNet::new(address, it).ok()),
         };
-        let network = Self { first: first_of(address, prefix), prefix };
-        if network.first != address {
+        let Some(network) = network else {
+            let most = single.max_prefix_len();
+            return refuse(format!("{text:?} must have a prefix length from 0 to {most}"));
+        };
+        if network.trunc() != network {
+            let network = network.trunc();
             return refuse(format!(
                 "{text:?} has bits set behind its prefix; the network is \"{network}\""
             ));
         }
-        Ok(network.canonical())
+        Ok(Self(canonical(network)))
     }
 }
 
@@ -98,34 +80,18 @@ fn parse_prefix(text: &str) -> Option<u8> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-    }
-}
-
-impl Network {
-    /// A part of `::ffff:0:0/96` is a network of IPv4.
-    fn canonical(self) -> Self {
-        match self.first.to_canonical() {
-            first @ IpAddr::V4(_) if self.first.is_ipv6() && self.prefix >= 96 => {
-                Self { first, prefix: self.prefix - 96 }
-            }
-            _ => self,
-        }
-    }
+/// A part of `::ffff:0:0/96` is a network of IPv4.
+fn canonical(network: IpNet) -> IpNet {
+    let v4 = match network {
+        IpNet::V6(it) => it.addr().to_ipv4_mapped().zip(it.prefix_len().checked_sub(96)),
+        IpNet::V4(_) => None,
+    };
+    v4.and_then(|(first, prefix)| Ipv4Net::new(first, prefix).ok()).map_or(network, IpNet::V4)
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.prefix)
+        self.0.fmt(f)
     }
 }
 

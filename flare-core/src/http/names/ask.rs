@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-/// Somebody who knows names. May take for ever: the one who asks ends it.
+/// A source of names. May take for ever: the lookup that asks ends it.
 #[async_trait]
 pub(super) trait Ask: Send + Sync + 'static {
     /// The addresses of a name, which may have a trailing dot.

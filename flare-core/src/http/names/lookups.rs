@@ -2,11 +2,11 @@
 //! many at a time, each for a bounded time.
 //!
 //! A name server may be silent about any number of names, and a look-up that waits for it holds
-//! sockets. So a look-up starts on a place for names of its standing: those that resolved the last
-//! time, and new ones. After a short time it moves to one of few places for slow ones, or, if all
-//! are taken and others wait for its place, starts again on a slow one when it is its turn. A name
-//! that took long for nothing starts on a slow place from then on. Whatever servers are silent
-//! about, a name that has resolved before finds a place at once, a new one within a short time of
+//! sockets. So a look-up starts with a permit for names of its history: those that resolved the last
+//! time, and new ones. After a short time it moves to one of the few permits for slow ones, or, if all
+//! are taken and others wait for its permit, starts again with a slow one when it is its turn. A name
+//! that took long for nothing starts with a slow permit from then on. Whatever servers are silent
+//! about, a name that has resolved before finds a permit at once, a new one within a short time of
 //! hundreds of others, and one that is remembered needs none.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use futures::future::{Either, select};
 use tokio::sync::watch;
 
 use super::ask::{Ask, FoundName, Unresolved};
-use super::memory::{Known, NameMemory, NameStanding};
-use super::places::{LookupPlace, LookupPlaces};
+use super::memory::{Known, NameHistory, NameMemory};
+use super::permits::{LookupPermit, LookupPermits};
 use crate::model::duration::format_duration;
 use crate::port::Clock;
 use crate::tools::lock;
@@ -29,7 +29,7 @@ const PROVEN: usize = 32;
 const NEW: usize = 96;
 /// Look-ups that are slow. They ask again and again, and hold a few more sockets each.
 const SLOW: usize = 16;
-/// How long a look-up may keep others from a place for those that are prompt: longer than most name
+/// How long a look-up may keep others from a permit for those that are prompt: longer than most name
 /// servers need, and less than it takes until a question is sent again, on another socket.
 const BRISK: Duration = Duration::from_millis(300);
 /// Names that are remembered.
@@ -41,9 +41,9 @@ pub(super) struct Lookups {
     clock: Arc<dyn Clock>,
     /// How long a server may take.
     patience: Duration,
-    proven: LookupPlaces,
-    new: LookupPlaces,
-    slow: LookupPlaces,
+    proven: LookupPermits,
+    new: LookupPermits,
+    slow: LookupPermits,
     state: Mutex<LookupState>,
 }
 
@@ -59,7 +59,7 @@ type Answer = Result<FoundName, Unresolved>;
 impl Lookups {
     pub(super) fn new(ask: Arc<dyn Ask>, clock: Arc<dyn Clock>, patience: Duration) -> Arc<Self> {
         let state = LookupState { memory: NameMemory::new(REMEMBERED), running: HashMap::new() };
-        let [proven, new, slow] = [PROVEN, NEW, SLOW].map(LookupPlaces::new);
+        let [proven, new, slow] = [PROVEN, NEW, SLOW].map(LookupPermits::new);
         Arc::new(Self { ask, clock, patience, proven, new, slow, state: Mutex::new(state) })
     }
 
@@ -86,7 +86,7 @@ impl Lookups {
     fn join(self: &Arc<Self>, host: &str) -> JoinedLookup {
         let now = self.clock.monotonic();
         let mut state = self.lock();
-        if let Some(known) = state.memory.recall(host, now) {
+        if let Some(known) = state.memory.known(host, now) {
             return JoinedLookup::Known(known.clone());
         }
         if let Some(telling) = state.running.get(host) {
@@ -94,10 +94,10 @@ impl Lookups {
         }
         let (telling, told) = watch::channel(None);
         state.running.insert(host.to_owned(), telling.clone());
-        let standing = state.memory.standing(host, now);
+        let history = state.memory.history(host, now);
         drop(state);
         let running = RunningLookup { lookups: Arc::clone(self), host: host.to_owned(), telling };
-        tokio::spawn(running.run(standing));
+        tokio::spawn(running.run(history));
         JoinedLookup::Waiting(told)
     }
 
@@ -131,36 +131,36 @@ struct RunningLookup {
 }
 
 impl RunningLookup {
-    async fn run(self, standing: NameStanding) {
+    async fn run(self, history: NameHistory) {
         let Lookups { clock, proven, new, .. } = &*self.lookups;
         let started = clock.monotonic();
-        let asked = match standing {
-            NameStanding::Proven => self.promptly(proven).await,
-            NameStanding::New => self.promptly(new).await,
-            NameStanding::Slow => self.slowly().await,
+        let asked = match history {
+            NameHistory::Proven => self.promptly(proven).await,
+            NameHistory::New => self.promptly(new).await,
+            NameHistory::Slow => self.slowly().await,
         };
         let now = clock.monotonic();
-        let took_long = standing == NameStanding::Slow || now.saturating_sub(started) > BRISK;
+        let took_long = history == NameHistory::Slow || now.saturating_sub(started) > BRISK;
         let mut state = self.lookups.lock();
         match asked {
             Some(answer) => {
                 state.memory.learn(&self.host, answer, took_long, now);
-                let known = state.memory.recall(&self.host, now).cloned();
+                let known = state.memory.known(&self.host, now).cloned();
                 state.running.remove(&self.host);
                 drop(state);
                 self.telling.send_replace(known);
             }
-            // Nobody wants it any more, and it is out of the list already.
+            // No request wants it any more, and it is out of the list already.
             None if took_long => state.memory.learn_slow(&self.host, now),
             None => {}
         }
     }
 
-    /// Asks on one of these places for as long as nobody else needs it; `None` if nobody wants the
+    /// Asks with one of these permits for as long as no other look-up needs it; `None` if no caller wants the
     /// name any more before it is asked for.
-    async fn promptly(&self, places: &LookupPlaces) -> Option<Answer> {
+    async fn promptly(&self, permits: &LookupPermits) -> Option<Answer> {
         let Lookups { ask, clock, patience, slow, .. } = &*self.lookups;
-        let place = self.turn(places).await?;
+        let permit = self.turn(permits).await?;
         let started = clock.monotonic();
         let mut asking = ask.ask(&self.host);
         loop {
@@ -172,18 +172,18 @@ impl RunningLookup {
                 return Some(self.silence());
             }
             if let Some(_slow) = slow.try_take() {
-                drop(place);
+                drop(permit);
                 let answer = self.lookups.within(left, asking).await;
                 return Some(answer.unwrap_or_else(|| self.silence()));
             }
-            if place.is_wanted() {
-                drop((asking, place));
+            if permit.is_wanted() {
+                drop((asking, permit));
                 return self.slowly().await;
             }
         }
     }
 
-    /// Asks on a slow place.
+    /// Asks with a slow permit.
     async fn slowly(&self) -> Option<Answer> {
         let Lookups { ask, patience, slow, .. } = &*self.lookups;
         let _place = self.turn(slow).await?;
@@ -191,16 +191,16 @@ impl RunningLookup {
         Some(answer.unwrap_or_else(|| self.silence()))
     }
 
-    /// A place, unless everybody who wants the name has gone before there is one.
-    async fn turn(&self, places: &LookupPlaces) -> Option<LookupPlace> {
-        let (place, left) = (std::pin::pin!(places.take()), std::pin::pin!(self.left_alone()));
-        match select(place, left).await {
-            Either::Left((place, _)) => Some(place),
+    /// A permit, unless everybody who wants the name has gone before there is one.
+    async fn turn(&self, permits: &LookupPermits) -> Option<LookupPermit> {
+        let (permit, left) = (std::pin::pin!(permits.take()), std::pin::pin!(self.left_alone()));
+        match select(permit, left).await {
+            Either::Left((permit, _)) => Some(permit),
             Either::Right(((), _)) => None,
         }
     }
 
-    /// Waits until nobody wants the name; from then on nobody can join.
+    /// Waits until no request wants the name; from then on none can join.
     async fn left_alone(&self) {
         loop {
             self.telling.closed().await;

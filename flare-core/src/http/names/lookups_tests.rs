@@ -1,4 +1,4 @@
-//! Names that nobody answers for, next to names that resolve, in simulated time.
+//! Names that no server answers for, next to names that resolve, in simulated time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -143,7 +143,7 @@ async fn names_that_nobody_answers_for_delay_no_others() {
             assert!(known.is_ok() && took <= AT_ONCE, "round {round}: {took:?}");
             let (known, took) = timed(&clock, &lookups, "late-before").await;
             assert!(known.is_ok() && took <= Duration::from_secs(1) + AT_ONCE, "{round}: {took:?}");
-            // A new one waits for a place in the first round, and later for nothing.
+            // A new one waits for a permit in the first round, and later for nothing.
             let (known, took) = timed(&clock, &lookups, &format!("good{round}-{number}")).await;
             let limit = if round == 0 { BRISK } else { Duration::ZERO } + AT_ONCE;
             assert!(known.is_ok() && took <= limit, "round {round}: {took:?}");

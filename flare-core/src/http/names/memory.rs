@@ -13,7 +13,7 @@ pub(super) type Known = Result<Vec<IpAddr>, String>;
 /// How long addresses are remembered, whatever their server says: a name with no lifetime at all is
 /// still not asked for by each connection, and a wrong one is not kept for days.
 const FOUND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
-/// How long it is remembered that there is no such name: whoever makes it waits no longer.
+/// How long it is remembered that there is no such name: one who makes it waits no longer.
 const UNKNOWN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// How long a failure of the servers is (RFC 9520 wants at least this).
 const FAILED: Duration = Duration::from_secs(1);
@@ -24,8 +24,8 @@ const PROVEN: Duration = Duration::from_secs(3600);
 
 /// What is to be expected of looking a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NameStanding {
-    /// Nobody knows.
+pub(super) enum NameHistory {
+    /// It was not looked up lately.
     New,
     /// It resolved the last time.
     Proven,
@@ -45,9 +45,9 @@ struct KnownName {
     known: Option<Known>,
     /// Until when that is good.
     until: Duration,
-    standing: NameStanding,
+    history: NameHistory,
     /// Until when that counts.
-    standing_until: Duration,
+    history_until: Duration,
 }
 
 impl NameMemory {
@@ -57,15 +57,15 @@ impl NameMemory {
     }
 
     /// What is still good about a name.
-    pub(super) fn recall(&self, host: &str, now: Duration) -> Option<&Known> {
+    pub(super) fn known(&self, host: &str, now: Duration) -> Option<&Known> {
         let entry = self.names.get(host).filter(|entry| now < entry.until)?;
         entry.known.as_ref()
     }
 
     /// What is to be expected of a name.
-    pub(super) fn standing(&self, host: &str, now: Duration) -> NameStanding {
-        let entry = self.names.get(host).filter(|entry| now < entry.standing_until);
-        entry.map_or(NameStanding::New, |entry| entry.standing)
+    pub(super) fn history(&self, host: &str, now: Duration) -> NameHistory {
+        let entry = self.names.get(host).filter(|entry| now < entry.history_until);
+        entry.map_or(NameHistory::New, |entry| entry.history)
     }
 
     /// Remembers what came of a look-up, and whether it took long.
@@ -83,21 +83,21 @@ impl NameMemory {
                     unresolved.lifetime.map_or(FAILED, |said| said.clamp(UNKNOWN.0, UNKNOWN.1))
                 }
             };
-        let (standing, standing_until) = match (&answer, took_long) {
-            (Ok(_), _) => (NameStanding::Proven, until + PROVEN),
-            (Err(_), true) => (NameStanding::Slow, now + SLOW),
-            (Err(_), false) => (NameStanding::New, now),
+        let (history, history_until) = match (&answer, took_long) {
+            (Ok(_), _) => (NameHistory::Proven, until + PROVEN),
+            (Err(_), true) => (NameHistory::Slow, now + SLOW),
+            (Err(_), false) => (NameHistory::New, now),
         };
         let known = answer.map(|found| found.addresses).map_err(|unresolved| unresolved.why);
-        self.keep(host, KnownName { known: Some(known), until, standing, standing_until }, now);
+        self.keep(host, KnownName { known: Some(known), until, history, history_until }, now);
     }
 
     /// Remembers that a look-up took long and was given up before anything came of it.
     pub(super) fn learn_slow(&mut self, host: &str, now: Duration) {
-        let standing = NameStanding::Slow;
+        let history = NameHistory::Slow;
         self.keep(
             host,
-            KnownName { known: None, until: now, standing, standing_until: now + SLOW },
+            KnownName { known: None, until: now, history, history_until: now + SLOW },
             now,
         );
     }
@@ -123,7 +123,7 @@ impl NameMemory {
 
 impl KnownName {
     fn over(&self) -> Duration {
-        self.until.max(self.standing_until)
+        self.until.max(self.history_until)
     }
 }
 
@@ -160,25 +160,25 @@ mod tests {
             let now = seconds(100);
             memory.learn("a", answer.clone(), false, now);
             let end = now + seconds(lifetime);
-            assert!(memory.recall("a", end - Duration::from_nanos(1)).is_some(), "{answer:?}");
-            assert!(memory.recall("a", end).is_none(), "{answer:?}");
+            assert!(memory.known("a", end - Duration::from_nanos(1)).is_some(), "{answer:?}");
+            assert!(memory.known("a", end).is_none(), "{answer:?}");
         }
     }
 
     #[test]
     fn a_name_stands_as_it_last_did() {
         let mut memory = NameMemory::new(10);
-        assert_eq!(memory.standing("a", seconds(0)), NameStanding::New);
+        assert_eq!(memory.history("a", seconds(0)), NameHistory::New);
         memory.learn("a", unknown(None), true, seconds(0));
-        assert_eq!(memory.standing("a", seconds(59)), NameStanding::Slow);
-        assert_eq!(memory.standing("a", seconds(60)), NameStanding::New);
+        assert_eq!(memory.history("a", seconds(59)), NameHistory::Slow);
+        assert_eq!(memory.history("a", seconds(60)), NameHistory::New);
         memory.learn("a", found(5), true, seconds(1));
-        assert_eq!(memory.standing("a", seconds(100)), NameStanding::Proven, "late is not never");
+        assert_eq!(memory.history("a", seconds(100)), NameHistory::Proven, "late is not never");
         memory.learn_slow("a", seconds(110));
-        assert_eq!(memory.standing("a", seconds(111)), NameStanding::Slow);
-        assert_eq!(memory.recall("a", seconds(111)), None);
+        assert_eq!(memory.history("a", seconds(111)), NameHistory::Slow);
+        assert_eq!(memory.known("a", seconds(111)), None);
         memory.learn("a", unknown(Some(30)), false, seconds(120));
-        assert_eq!(memory.standing("a", seconds(121)), NameStanding::New);
+        assert_eq!(memory.history("a", seconds(121)), NameHistory::New);
     }
 
     proptest! {
@@ -190,7 +190,7 @@ mod tests {
                 let now = seconds(at as u64);
                 memory.learn(name, found(*lifetime), false, now);
                 prop_assert!(memory.names.len() <= 8);
-                prop_assert!(memory.recall(name, now).is_some());
+                prop_assert!(memory.known(name, now).is_some());
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Takes a host's name; gives its addresses: from the hosts file, from memory, or from a name
-//! server, asked on sockets that nobody waits for. Takes no thread for blocking calls.
+//! server, asked on sockets that block no thread. Takes no thread for blocking calls.
 //!
 //! A name is looked up by one at a time, for all that want it. Names that a server is silent about
 //! cannot keep others waiting: see [`lookups`].
@@ -8,7 +8,7 @@ mod ask;
 mod lookups;
 mod memory;
 mod order;
-mod places;
+mod permits;
 mod servers;
 mod system;
 
@@ -31,7 +31,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Reads what the machine says about names; asks nobody.
+    /// Reads what the machine says about names; asks no server.
     pub(super) fn new(config: &HttpConfig, clock: Arc<dyn Clock>) -> Self {
         Self::reading(system::HOSTS, config, clock)
     }
@@ -86,7 +86,7 @@ mod tests {
     async fn what_the_hosts_file_says_is_asked_of_nobody_and_read_again_once_it_changes() {
         let path = std::env::temp_dir().join(format!("flare-hosts-{}", std::process::id()));
         fs::write(&path, "10.1.2.3 Billing  billing.internal # ours\n").unwrap();
-        // Nobody listens there: whatever is asked fails.
+        // No server listens there: whatever is asked fails.
         let config = HttpConfig::new().name_servers(["127.0.0.1:1".parse().unwrap()]);
         let clock = Arc::new(SystemClock::new());
         let names = Names::reading(path.to_str().unwrap(), &config, clock);

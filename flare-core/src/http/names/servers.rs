@@ -36,7 +36,7 @@ pub(super) struct Servers {
 
 impl Servers {
     /// The servers named, else the machine's own; a name that may be short is completed by the
-    /// machine's rules in either case. Without any the reason is told to whoever asks.
+    /// machine's rules in either case. Without any each lookup is told the reason.
     pub(super) fn new(
         named: &[SocketAddr],
         machine: Result<(ResolverConfig, ResolverOpts), NetError>,

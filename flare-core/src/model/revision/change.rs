@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::field::ChangeField;
-use super::find::{FoundRevision, NoDocument, find};
+use super::find::{FoundValue, find};
 use super::{Revision, ShownRevision, value};
 use crate::model::{Invalid, Layout, rfc3339};
 
@@ -82,17 +82,12 @@ impl ChangeRule {
     /// What is no such document is refused as `document`, all else under the field as it was
     /// written. One pass over the bytes; no JSON nested deeper than 127 levels.
     pub fn read(&self, document: &[u8]) -> Result<Revision, Invalid> {
-        let found = find(document, self.field.path()).map_err(|problem| {
-            let reason = match problem {
-                NoDocument::Kind(kind) => format!("must be a JSON object, found {kind}"),
-                NoDocument::Malformed(error) => format!("is not well-formed JSON: {error}"),
-            };
-            Invalid::new("document", reason)
-        })?;
+        let found = find(document, self.field.path())
+            .map_err(|problem| Invalid::new("document", problem.reason()))?;
         let number = match found {
-            FoundRevision::One(json) => self.format.read(json.get()),
-            FoundRevision::Missing => Err(Invalid::new("", "is missing")),
-            FoundRevision::Repeated => Err(Invalid::new("", "is repeated")),
+            FoundValue::One(json) => self.format.read(json.get()),
+            FoundValue::Missing => Err(Invalid::new("", "is missing")),
+            FoundValue::Repeated => Err(Invalid::new("", "is repeated")),
         };
         number.map(Revision::new).map_err(|invalid| invalid.within(self.field.as_str()))
     }
@@ -158,7 +153,7 @@ impl ChangeFormat {
     }
 
     /// The number of a revision in the JSON text of its value.
-    fn read(&self, json: &str) -> Result<i64, Invalid> {
+    pub(in crate::model) fn read(&self, json: &str) -> Result<i64, Invalid> {
         match self {
             Self::Integer => value::integer(json),
             Self::Layout(layout) => layout.parse_nanos(&value::text(json)?),

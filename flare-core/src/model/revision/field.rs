@@ -17,7 +17,7 @@ pub struct ChangeField {
 
 /// One level down: the key in an object and, where the text is one, the index in an array.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct PathStep {
+pub(in crate::model) struct PathStep {
     pub(super) key: Box<str>,
     pub(super) index: Option<usize>,
 }
@@ -27,7 +27,7 @@ impl ChangeField {
     pub fn parse(field: &str) -> Result<Self, Invalid> {
         let path = match field.strip_prefix('/') {
             _ if field.is_empty() => return Err(Invalid::new("", "must not be empty")),
-            Some(pointer) => pointer.split('/').map(pointer_step).collect::<Result<_, _>>()?,
+            Some(_) => pointer_path(field)?,
             None => Box::from([PathStep { key: field.into(), index: None }]),
         };
         Ok(Self { source: field.into(), path })
@@ -55,6 +55,14 @@ impl ChangeField {
     /// The steps from the document to the revision; there is at least one.
     pub(super) fn path(&self) -> &[PathStep] {
         &self.path
+    }
+}
+
+/// The steps of a JSON Pointer that is not empty. A refusal names no field.
+pub(in crate::model) fn pointer_path(pointer: &str) -> Result<Box<[PathStep]>, Invalid> {
+    match pointer.strip_prefix('/') {
+        Some(steps) => steps.split('/').map(pointer_step).collect(),
+        None => Err(Invalid::new("", "must be a JSON Pointer, such as /user/id")),
     }
 }
 

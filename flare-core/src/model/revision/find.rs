@@ -12,24 +12,34 @@ use serde_json::value::RawValue;
 use super::field::PathStep;
 
 /// What stands at the end of a path.
-pub(super) enum FoundRevision<'d> {
+pub(in crate::model) enum FoundValue<'d> {
     One(&'d RawValue),
     Missing,
     Repeated,
 }
 
 /// Why the bytes are no document.
-pub(super) enum NoDocument {
+pub(in crate::model) enum NoDocument {
     /// JSON of another kind, or nothing at all.
     Kind(&'static str),
     /// No JSON.
     Malformed(String),
 }
 
-pub(super) fn find<'d>(
+impl NoDocument {
+    /// The same in words.
+    pub(in crate::model) fn reason(&self) -> String {
+        match self {
+            Self::Kind(kind) => format!("must be a JSON object, found {kind}"),
+            Self::Malformed(error) => format!("is not well-formed JSON: {error}"),
+        }
+    }
+}
+
+pub(in crate::model) fn find<'d>(
     document: &'d [u8],
     path: &[PathStep],
-) -> Result<FoundRevision<'d>, NoDocument> {
+) -> Result<FoundValue<'d>, NoDocument> {
     let malformed = |error: &dyn fmt::Display| NoDocument::Malformed(error.to_string());
     // Once for all strings, those that are dropped included.
     let text = std::str::from_utf8(document).map_err(|error| malformed(&error))?;
@@ -37,10 +47,10 @@ pub(super) fn find<'d>(
     if let Some(kind) = other_kind(first) {
         return Err(NoDocument::Kind(kind));
     }
-    let mut found = FoundRevision::Missing;
+    let mut found = FoundValue::Missing;
     let mut json = serde_json::Deserializer::from_str(text);
     let goal = Some(Goal { path, found: &mut found });
-    ReadRevision { goal }.deserialize(&mut json).map_err(|error| malformed(&error))?;
+    ReadValue { goal }.deserialize(&mut json).map_err(|error| malformed(&error))?;
     json.end().map_err(|error| malformed(&error))?;
     Ok(found)
 }
@@ -59,35 +69,35 @@ fn other_kind(first: Option<u8>) -> Option<&'static str> {
 
 /// Reads one value. With a goal it follows the path into it, or takes it where the path has ended;
 /// without one it only makes sure that it is JSON.
-struct ReadRevision<'p, 'f, 'd> {
+struct ReadValue<'p, 'f, 'd> {
     goal: Option<Goal<'p, 'f, 'd>>,
 }
 
 struct Goal<'p, 'f, 'd> {
     path: &'p [PathStep],
-    found: &'f mut FoundRevision<'d>,
+    found: &'f mut FoundValue<'d>,
 }
 
-impl ReadRevision<'_, '_, '_> {
+impl ReadValue<'_, '_, '_> {
     const DROP: Self = Self { goal: None };
 }
 
-impl<'d> DeserializeSeed<'d> for ReadRevision<'_, '_, 'd> {
+impl<'d> DeserializeSeed<'d> for ReadValue<'_, '_, 'd> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'d>>(self, json: D) -> Result<(), D::Error> {
         match self.goal {
             Some(Goal { path: [], found }) => {
                 // The text itself: a number must not pass through a float.
-                *found = FoundRevision::One(<&RawValue>::deserialize(json)?);
+                *found = FoundValue::One(<&RawValue>::deserialize(json)?);
                 Ok(())
             }
-            goal => json.deserialize_any(ReadRevision { goal }),
+            goal => json.deserialize_any(ReadValue { goal }),
         }
     }
 }
 
-impl<'d> Visitor<'d> for ReadRevision<'_, '_, 'd> {
+impl<'d> Visitor<'d> for ReadValue<'_, '_, 'd> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,23 +107,21 @@ impl<'d> Visitor<'d> for ReadRevision<'_, '_, 'd> {
     fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<(), A::Error> {
         let Some(Goal { path: [step, path @ ..], found }) = self.goal else {
             while map.next_key_seed(IsKey(""))?.is_some() {
-                map.next_value_seed(ReadRevision::DROP)?;
+                map.next_value_seed(ReadValue::DROP)?;
             }
             return Ok(());
         };
         let mut seen = false;
         while let Some(here) = map.next_key_seed(IsKey(&step.key))? {
             if !here {
-                map.next_value_seed(ReadRevision::DROP)?;
+                map.next_value_seed(ReadValue::DROP)?;
             } else if !seen {
                 seen = true;
-                map.next_value_seed(ReadRevision {
-                    goal: Some(Goal { path, found: &mut *found }),
-                })?;
+                map.next_value_seed(ReadValue { goal: Some(Goal { path, found: &mut *found }) })?;
             } else {
                 // Which of the two is meant is unclear, whatever lies below them.
-                map.next_value_seed(ReadRevision::DROP)?;
-                *found = FoundRevision::Repeated;
+                map.next_value_seed(ReadValue::DROP)?;
+                *found = FoundValue::Repeated;
             }
         }
         Ok(())
@@ -124,15 +132,15 @@ impl<'d> Visitor<'d> for ReadRevision<'_, '_, 'd> {
             self.goal
         {
             for _ in 0..*index {
-                if seq.next_element_seed(ReadRevision::DROP)?.is_none() {
+                if seq.next_element_seed(ReadValue::DROP)?.is_none() {
                     return Ok(());
                 }
             }
-            if seq.next_element_seed(ReadRevision { goal: Some(Goal { path, found }) })?.is_none() {
+            if seq.next_element_seed(ReadValue { goal: Some(Goal { path, found }) })?.is_none() {
                 return Ok(());
             }
         }
-        while seq.next_element_seed(ReadRevision::DROP)?.is_some() {}
+        while seq.next_element_seed(ReadValue::DROP)?.is_some() {}
         Ok(())
     }
 

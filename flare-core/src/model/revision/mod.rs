@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use change::{ChangeFormat, ChangeRule};
 pub use field::ChangeField;
+pub(super) use field::{PathStep, pointer_path};
+pub(super) use find::{FoundValue, find};
 pub use given::GivenRevision;
 pub use shown::ShownRevision;
 

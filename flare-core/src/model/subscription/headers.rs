@@ -1,6 +1,6 @@
 //! Takes header names with lists of value templates; gives them checked, in the order given.
 //! Never sets the headers Flare itself owns, and never shows values in `Debug`, nor credentials to
-//! whoever reads a subscription.
+//! readers of a subscription.
 
 use std::fmt;
 

@@ -56,7 +56,7 @@ impl SubscriptionInput {
             SigningChange::Keep => old.signing.clone(),
             SigningChange::Remove => None,
         };
-        // What a newer version stored with it nobody could have sent to this one.
+        // What a newer version stored with it could not have been sent to this one.
         let kept = old.kept.clone();
         let endpoint = self.spec.endpoint.clone().unmasked(&old.endpoint);
         SubscriptionSpec { endpoint, signing, kept, ..self.spec }

@@ -21,6 +21,7 @@ mod spec;
 mod status;
 mod status_codes;
 mod stored;
+mod summary;
 mod url;
 
 pub use batch::{BATCH_BYTES, BatchOptions, MAX_BATCH, MAX_BATCH_WAIT};
@@ -43,6 +44,7 @@ pub use spec::SubscriptionSpec;
 pub use status::SubscriptionStatus;
 pub use status_codes::StatusCodes;
 pub use stored::Stored;
+pub use summary::{SubscriptionSummary, SummaryOrder};
 pub use url::{MAX_URL_BYTES, UrlTemplate};
 
 #[cfg(test)]

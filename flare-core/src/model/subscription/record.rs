@@ -3,7 +3,9 @@
 use serde::{Serialize, Serializer};
 
 use super::{SubscriptionSpec, SubscriptionStatus};
-use crate::model::{Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Tenure, Timestamp};
+use crate::model::{
+    Epoch, Generation, PartitionId, ResourceId, SubscriptionId, Takeover, Timestamp,
+};
 
 /// A client's wish to be told about a resource's documents, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,9 +99,9 @@ impl Subscription {
         }
     }
 
-    /// Since when nobody sends for it by itself, if it has left its lanes: what waited before that may have
+    /// Since when no lane sends for it by itself, if it has left its lanes: what waited before that may have
     /// been sent.
-    pub fn left(&self) -> Tenure {
-        Tenure { epoch: self.least_epoch, taken_at: self.left_at.unwrap_or(Timestamp::EPOCH) }
+    pub fn left(&self) -> Takeover {
+        Takeover { epoch: self.least_epoch, at: self.left_at.unwrap_or(Timestamp::EPOCH) }
     }
 }

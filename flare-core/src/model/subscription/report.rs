@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::SubscriptionStatus;
-use crate::model::Timestamp;
+use crate::model::{RecentOutcomes, SubscriptionRates, SubscriptionTimes, Timestamp};
 
 /// How a subscription is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SubscriptionReport {
     /// Where it stands.
@@ -27,6 +27,12 @@ pub struct SubscriptionReport {
     pub failed: u64,
     /// Notifications the client refused.
     pub discarded: u64,
+    /// What becomes of its notifications, a second: the same from every node.
+    pub rates: SubscriptionRates,
+    /// What became of them in each ten seconds of the last five minutes; nothing before its lanes stored any.
+    pub recent: RecentOutcomes,
+    /// How long its notifications took lately, the parts of it that are known apart.
+    pub times: SubscriptionTimes,
     /// Notifications that were given up and are still listed.
     pub dead_letters: u64,
     /// When the client last accepted one.
@@ -38,7 +44,7 @@ pub struct SubscriptionReport {
     /// Whether the client is taken for down: it is sent one request at a time, now and then, until it
     /// answers one.
     pub probing: bool,
-    /// How many attempts have failed since one last succeeded or was refused, or somebody resumed it; of
+    /// How many attempts have failed since one last succeeded or was refused, or an operator resumed it; of
     /// its lanes, the one that has most.
     pub consecutive_failures: u32,
     /// When something is sent next, if anything is to be.

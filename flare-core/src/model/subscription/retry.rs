@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::model::Invalid;
 use crate::model::invalid::in_range;
 
 const COUNT: RangeInclusive<u32> = 0..=100;
-const SECONDS: RangeInclusive<u32> = 1..=3600;
+const SECONDS: RangeInclusive<u64> = 1..=3600;
 
 /// How often and how far apart a failed notification is tried again, in SNS's terms.
 ///
@@ -17,20 +18,23 @@ const SECONDS: RangeInclusive<u32> = 1..=3600;
 /// defaults, as an object in JSON does.
 ///
 /// ```
+/// use std::time::Duration;
+///
 /// use flare_core::model::subscription::RetryPolicy;
 ///
 /// assert_eq!(RetryPolicy::default().num_retries(), 83);
-/// let policy = RetryPolicy::builder().num_retries(10).max_delay_target(60).build()?;
-/// assert_eq!((policy.min_delay_target(), policy.max_delay_target()), (20, 60));
+/// let minute = Duration::from_secs(60);
+/// let policy = RetryPolicy::builder().num_retries(10).max_delay_target(minute).build()?;
+/// assert_eq!(policy.min_delay_target(), Duration::from_secs(20));
 /// # Ok::<(), flare_core::model::Invalid>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     num_retries: u32,
     num_no_delay_retries: u32,
-    min_delay_target: u32,
+    min_delay_target: Duration,
     num_min_delay_retries: u32,
-    max_delay_target: u32,
+    max_delay_target: Duration,
     num_max_delay_retries: u32,
     backoff_function: BackoffFunction,
 }
@@ -64,9 +68,9 @@ impl Default for RetryPolicy {
         Self {
             num_retries: 83,
             num_no_delay_retries: 0,
-            min_delay_target: 5,
+            min_delay_target: Duration::from_secs(5),
             num_min_delay_retries: 2,
-            max_delay_target: 3600,
+            max_delay_target: Duration::from_secs(3600),
             num_max_delay_retries: 69,
             backoff_function: BackoffFunction::Exponential,
         }
@@ -83,9 +87,9 @@ impl RetryPolicy {
         Self {
             num_retries: 3,
             num_no_delay_retries: 0,
-            min_delay_target: 20,
+            min_delay_target: Duration::from_secs(20),
             num_min_delay_retries: 0,
-            max_delay_target: 20,
+            max_delay_target: Duration::from_secs(20),
             num_max_delay_retries: 0,
             backoff_function: BackoffFunction::Linear,
         }
@@ -101,8 +105,8 @@ impl RetryPolicy {
         self.num_no_delay_retries
     }
 
-    /// The smallest delay, in seconds.
-    pub fn min_delay_target(&self) -> u32 {
+    /// The smallest delay.
+    pub fn min_delay_target(&self) -> Duration {
         self.min_delay_target
     }
 
@@ -111,8 +115,8 @@ impl RetryPolicy {
         self.num_min_delay_retries
     }
 
-    /// The largest delay, in seconds.
-    pub fn max_delay_target(&self) -> u32 {
+    /// The largest delay.
+    pub fn max_delay_target(&self) -> Duration {
         self.max_delay_target
     }
 
@@ -154,10 +158,10 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The smallest delay, 1 to 3600 seconds.
+    /// The smallest delay: whole seconds, from 1 to 3600.
     #[must_use]
-    pub fn min_delay_target(mut self, seconds: u32) -> Self {
-        self.policy.min_delay_target = seconds;
+    pub fn min_delay_target(mut self, delay: Duration) -> Self {
+        self.policy.min_delay_target = delay;
         self.min_given = true;
         self
     }
@@ -169,10 +173,10 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The largest delay, 1 to 3600 seconds.
+    /// The largest delay: whole seconds, from 1 to 3600.
     #[must_use]
-    pub fn max_delay_target(mut self, seconds: u32) -> Self {
-        self.policy.max_delay_target = seconds;
+    pub fn max_delay_target(mut self, delay: Duration) -> Self {
+        self.policy.max_delay_target = delay;
         self
     }
 
@@ -193,17 +197,21 @@ impl RetryPolicyBuilder {
     /// The policy, if it keeps SNS's limits.
     pub fn build(self) -> Result<RetryPolicy, Invalid> {
         let policy = self.policy;
-        for (name, value, range) in [
-            ("numRetries", policy.num_retries, COUNT),
-            ("numNoDelayRetries", policy.num_no_delay_retries, COUNT),
-            ("numMinDelayRetries", policy.num_min_delay_retries, COUNT),
-            ("numMaxDelayRetries", policy.num_max_delay_retries, COUNT),
-            ("minDelayTarget", policy.min_delay_target, SECONDS),
-            ("maxDelayTarget", policy.max_delay_target, SECONDS),
+        for (name, value) in [
+            ("numRetries", policy.num_retries),
+            ("numNoDelayRetries", policy.num_no_delay_retries),
+            ("numMinDelayRetries", policy.num_min_delay_retries),
+            ("numMaxDelayRetries", policy.num_max_delay_retries),
         ] {
-            in_range(value, &range).map_err(|invalid| invalid.within(name))?;
+            in_range(value, &COUNT).map_err(|invalid| invalid.within(name))?;
         }
         let (min, max) = (policy.min_delay_target, policy.max_delay_target);
+        for (name, delay) in [("minDelayTarget", min), ("maxDelayTarget", max)] {
+            if delay.subsec_nanos() > 0 || !SECONDS.contains(&delay.as_secs()) {
+                return Err(Invalid::new(name, "must be whole seconds, from 1 to 3600"));
+            }
+        }
+        let (min, max) = (min.as_secs(), max.as_secs());
         if min > max {
             return Err(match self.min_given {
                 true => Invalid::new(

@@ -1,5 +1,5 @@
-//! Takes Standard Webhooks secrets; gives their keys to whoever signs and their text to whoever
-//! stores. Shows nobody else more than how many there are, and never in an error.
+//! Takes Standard Webhooks secrets; gives their keys to the signing step and their text to
+//! stores. Shows readers no more than how many there are, and never in an error.
 
 use std::fmt;
 

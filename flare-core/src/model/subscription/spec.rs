@@ -10,6 +10,7 @@ use super::filter::Filter;
 use super::headers::Headers;
 use super::mode::Mode;
 use super::signing::Signing;
+use super::url::UrlTemplate;
 use crate::model::kept::KeptFields;
 use crate::model::{Action, Invalid, Template};
 
@@ -125,15 +126,29 @@ impl SubscriptionSpec {
     /// The keys of every URL given, main and per action, each once and in order. Two subscriptions
     /// of a resource may not share one.
     pub fn urls(&self) -> Vec<String> {
-        let own = |action| self.endpoint.action(action).and_then(|own| own.url());
-        let all = self.endpoint.url().into_iter().chain(Action::ALL.into_iter().filter_map(own));
         let mut keys: Vec<String> = Vec::new();
-        for url in all {
+        for (_, url) in self.given_urls() {
             if !keys.iter().any(|key| key == url.key()) {
                 keys.push(url.key().to_owned());
             }
         }
         keys
+    }
+
+    /// Where one of [`urls`](Self::urls) is given: `endpoint.url`, or an action's own.
+    pub fn field_of_url(&self, key: &str) -> String {
+        let given = self.given_urls().into_iter().find(|(_, url)| url.key() == key);
+        given.map_or_else(|| "endpoint.url".to_owned(), |(field, _)| field)
+    }
+
+    /// Every URL given, main and per action, with the full path of its field.
+    fn given_urls(&self) -> Vec<(String, &UrlTemplate)> {
+        let own = |action: Action| {
+            let url = self.endpoint.action(action)?.url()?;
+            Some((format!("endpoint.actions.{action}.url"), url))
+        };
+        let main = self.endpoint.url().map(|url| ("endpoint.url".to_owned(), url));
+        main.into_iter().chain(Action::ALL.into_iter().filter_map(own)).collect()
     }
 
     /// Refuses placeholders that are neither among the resource's `wildcards` nor `{revision}`.
@@ -167,15 +182,16 @@ impl SubscriptionSpec {
     /// Every template with the full path of its field.
     fn templates(&self) -> Vec<(String, &Template)> {
         let endpoint = &self.endpoint;
-        let mut all = Vec::new();
-        all.extend(endpoint.url().map(|url| ("endpoint.url".to_owned(), url.template())));
+        let urls = self.given_urls().into_iter();
+        let mut all: Vec<_> = urls.map(|(field, url)| (field, url.template())).collect();
         all.extend(header_templates("endpoint.headers", endpoint.headers()));
         for action in Action::ALL {
             let Some(own) = endpoint.action(action) else { continue };
-            let path = format!("endpoint.actions.{action}");
-            all.extend(own.url().map(|url| (format!("{path}.url"), url.template())));
             if let Some(headers) = own.headers() {
-                all.extend(header_templates(&format!("{path}.headers"), headers));
+                all.extend(header_templates(
+                    &format!("endpoint.actions.{action}.headers"),
+                    headers,
+                ));
             }
         }
         let data = self.data.iter().flat_map(Data::templates);

@@ -1,10 +1,10 @@
-//! Takes nothing; gives the words for where a subscription stands. Makes no transition.
+//! The words for where a subscription stands. Makes no transition.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a subscription stands. Flare sets it; nobody writes it.
+/// Where a subscription stands. Flare sets it; clients cannot write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -13,7 +13,7 @@ pub enum SubscriptionStatus {
     Preparing,
     /// Changes are sent, or wait for demand.
     Active,
-    /// Somebody paused it: changes are held.
+    /// An operator paused it: changes are held.
     Paused,
     /// Flare gave up on the client for now: changes are held.
     Suspended,

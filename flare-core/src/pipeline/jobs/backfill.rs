@@ -12,33 +12,30 @@
 mod cursor;
 mod filtering;
 mod pace;
+mod walk;
 mod window;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::StreamExt;
-
 use self::cursor::BackfillCursor;
-use self::window::BackfillWindow;
 pub(super) use self::window::BackfillWindows;
 use super::held::{ClaimedJob, Ended, Next};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Applied, BackfillProgress, DocumentUrl, Job, JobKind, LaneId, Round, RowKey, Spread,
-    SpreadCause, Subscription, SubscriptionId, SubscriptionStatus,
+    Applied, BackfillProgress, DocumentUrl, Job, JobKind, LaneId, Round, Spread, Subscription,
+    SubscriptionId, SubscriptionStatus, Timestamp,
 };
 use crate::pipeline::context::Context;
-use crate::port::DocumentHead;
 
 /// How soon to see what the client took meanwhile.
 const SOON: Duration = Duration::from_millis(50);
 /// How soon to see whether a subscription that is held goes on.
 const HELD: Duration = Duration::from_secs(1);
+/// Jobs that are read, at most, when those under way are counted.
+const COUNTED: usize = 10_000;
 /// How long it is shown that a job is done.
 const SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
-/// Documents looked at in a turn, however few of them are wanted.
-const LOOKED_AT: usize = 1_000;
 
 /// Asks for the documents that are there to be told to a subscription's client; of a resync perhaps
 /// only those whose URL begins with `prefix`. One that is under way for the same ones goes on.
@@ -72,10 +69,18 @@ pub(crate) async fn begin(
 /// Ends a job that is under way; what it has made pending is told all the same. Tells whether there was
 /// one.
 pub(crate) async fn cancel(context: &Context, kind: JobKind, id: SubscriptionId) -> Result<bool> {
-    match context.repository.job(kind, &id.to_string()).await? {
-        Some(job) if !BackfillCursor::decode(&job)?.done => forget(context, &job).await,
-        _ => Ok(false),
+    let subject = id.to_string();
+    while let Some(job) = context.repository.job(kind, &subject).await? {
+        if BackfillCursor::decode(&job)?.done {
+            return Ok(false);
+        }
+        // Another runtime may have taken it just then, under a greater epoch: then once more, under one that is
+        // greater still.
+        if forget(context, &job).await? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
 /// How far a job is, if there is one or was lately.
@@ -88,8 +93,26 @@ pub(crate) async fn progress(
     job.map(|job| BackfillCursor::decode(&job).map(|cursor| cursor.progress())).transpose()
 }
 
+/// How far a job is, if it is one that says so in a way this version knows.
+pub(crate) fn progress_of(job: &Job) -> Option<BackfillProgress> {
+    let says = matches!(job.kind, JobKind::Backfill | JobKind::Resync);
+    let cursor = says.then(|| BackfillCursor::decode(job)).and_then(Result::ok);
+    cursor.map(|cursor| cursor.progress())
+}
+
+/// How many backfills and resyncs are not done yet, of all subscriptions.
+pub(crate) async fn under_way(context: &Context) -> Result<u64> {
+    // Those that are done are due last.
+    let jobs = context.repository.due_jobs(Timestamp::MAX, COUNTED);
+    let jobs = context.all_readable(jobs).await?;
+    let ours = |job: &&Job| matches!(job.kind, JobKind::Backfill | JobKind::Resync);
+    // One whose cursor is damaged fails at every turn, and is never done.
+    let goes_on = |job: &&Job| BackfillCursor::decode(job).map_or(true, |cursor| !cursor.done);
+    Ok(jobs.iter().filter(ours).filter(goes_on).count() as u64)
+}
+
 async fn forget(context: &Context, job: &Job) -> Result<bool> {
-    // Whoever has it learns by its next write that it is gone.
+    // A runtime that works it learns by its next write that it is gone.
     let epoch = context.repository.next_epoch().await?.epoch;
     Ok(context.repository.finish_job(epoch, job.id).await? == Applied::Done)
 }
@@ -112,117 +135,70 @@ pub(super) async fn turn(
         return Ok(Next::Later { cursor: held.job().cursor.clone(), after: HELD });
     }
     if cursor.round == Round::ZERO {
-        // Stored before any row is told in it: whoever goes on does so in the same round.
+        // Stored before any row is told in it: the runtime that goes on does so in the same round.
         cursor.round = Round::new(context.repository.next_epoch().await?.epoch.get());
         cursor.total = context.repository.count_documents(subscription.resource).await?;
         held.keep_at(Some(cursor.encode()?)).await?;
     }
-    let window = windows.open(context, held.job().id, id, cursor.round).await?;
-    let pending = window.look(context, cursor.round).await?;
+    let mut window = windows.take(held, id, cursor.round).await?;
+    if window.is_found() {
+        // The runtime that made these rows may have ended before it told their lanes.
+        context.wake(lanes(context, &subscription, window.urls())).await?;
+    }
+    let pending = window.look(context).await?;
+    let mut next = held.job().cursor.clone();
     if cursor.walked {
-        if pending > 0 {
-            return Ok(Next::Later { cursor: held.job().cursor.clone(), after: SOON });
+        if window.is_empty() {
+            cursor.done = true;
+            return Ok(Next::Later { cursor: Some(cursor.encode()?), after: SHOWN });
         }
-        windows.close(held.job().id);
-        cursor.done = true;
-        return Ok(Next::Later { cursor: Some(cursor.encode()?), after: SHOWN });
-    }
-    let room = window.allowed(context.now(), concurrency(context, &subscription)) - pending;
-    if room > 0 {
-        let kind = held.job().kind;
-        let went_on = walk(context, kind, &subscription, &mut cursor, window, room).await?;
-        if !went_on {
-            return Ok(Next::Later { cursor: held.job().cursor.clone(), after: SOON });
+    } else {
+        let at_least = at_least_pending(context, &subscription);
+        let room = window.allowed(context.now(), at_least).saturating_sub(pending);
+        let went_on = match room {
+            0 => None,
+            _ => walk(context, held.job().kind, &subscription, &mut cursor, room).await?,
+        };
+        if let Some(spread) = went_on {
+            window.add(spread.into_iter().map(|it| it.row_key()));
+            next = Some(cursor.encode()?);
         }
     }
-    Ok(Next::Later { cursor: Some(cursor.encode()?), after: SOON })
+    windows.keep(held.job().id, window);
+    Ok(Next::Later { cursor: next, after: SOON })
 }
 
-/// How many requests a subscription's client may have in flight.
-fn concurrency(context: &Context, subscription: &Subscription) -> usize {
-    let own = subscription.spec.delivery().concurrency();
-    own.unwrap_or(context.settings.concurrency) as usize
+/// How many rows may be pending of a client of which nothing is known: as many as it may have requests in flight, or
+/// as fill one for each lane. Fewer than that would wait for others to go with, each time as long as they may.
+fn at_least_pending(context: &Context, subscription: &Subscription) -> usize {
+    let delivery = subscription.spec.delivery();
+    let requests = delivery.concurrency().unwrap_or(context.settings.concurrency) as usize;
+    let filled = delivery.batch().map_or(0, |batch| batch.max() as usize);
+    requests.max(filled.saturating_mul(delivery.lanes() as usize))
 }
 
-/// Spreads the next documents, as many as there is room for; tells whether it did, under settings that
-/// have not changed meanwhile.
+/// Spreads the next documents, as many as there is room for; gives what it spread, or nothing if the
+/// settings changed meanwhile.
 async fn walk(
     context: &Context,
     kind: JobKind,
     subscription: &Subscription,
     cursor: &mut BackfillCursor,
-    window: &mut BackfillWindow,
     room: usize,
-) -> Result<bool> {
+) -> Result<Option<Vec<Spread>>> {
     let room = room.min(context.batch_limit());
-    let resource = filtering::resource(context, subscription).await?;
-    let mut rows = Vec::with_capacity(room);
-    let mut looked_at = 0;
-    {
-        let after = cursor.after.clone();
-        let mut all = context.repository.scan_documents(subscription.resource, after);
-        while looked_at < LOOKED_AT && rows.len() < room && !cursor.walked {
-            // A filter is asked about some at a time, as it has to be shown what is in them.
-            let most = match &resource {
-                Some(_) => filtering::READ.min(room - rows.len()),
-                None => room - rows.len(),
-            };
-            let mut heads = Vec::with_capacity(most);
-            while looked_at < LOOKED_AT && heads.len() < most {
-                let Some(read) = all.next().await else {
-                    cursor.walked = true;
-                    break;
-                };
-                looked_at += 1;
-                // One that cannot be read is passed over, and noted.
-                let Some(head) = context.if_readable(read)? else { continue };
-                cursor.after = Some(head.key.url.clone());
-                if cursor.wants(&head.key.url) {
-                    heads.push(head);
-                }
-            }
-            let cause = cause(kind, cursor.round);
-            rows.extend(match &resource {
-                Some(resource) => {
-                    filtering::select(context, subscription, resource, heads, cause).await?
-                }
-                None => heads.into_iter().map(|head| (head, cause)).collect(),
-            });
-        }
-    }
+    let spreads = walk::next(context, kind, subscription, cursor, room).await?;
     // Read after the documents: those that were accepted after a change of the settings are told under it.
     let newest = context.repository.subscription(subscription.id).await?;
     if newest.is_none_or(|newest| newest.generation != subscription.generation) {
-        return Ok(false);
+        return Ok(None);
     }
-    spread(context, subscription, &rows).await?;
-    window.add(rows.into_iter().map(|(head, _)| RowKey::new(subscription.id, head.key.url)));
-    cursor.scanned += looked_at as u64;
-    Ok(true)
-}
-
-/// Why rows are made, where the filter wants the document.
-fn cause(kind: JobKind, round: Round) -> SpreadCause {
-    match kind {
-        JobKind::Resync => SpreadCause::Resync(round),
-        _ => SpreadCause::Backfill(round),
+    if !spreads.is_empty() {
+        context.repository.spread_rows(spreads.clone()).await?;
+        let urls = spreads.iter().map(|spread| &spread.document.url);
+        context.wake(lanes(context, subscription, urls)).await?;
     }
-}
-
-async fn spread(
-    context: &Context,
-    subscription: &Subscription,
-    rows: &[(DocumentHead, SpreadCause)],
-) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (id, generation) = (subscription.id, subscription.generation);
-    let spread = |(head, cause): &(DocumentHead, SpreadCause)| {
-        Spread::new(id, generation, head.key.clone(), head.version).because(*cause)
-    };
-    context.repository.spread_rows(rows.iter().map(spread).collect()).await?;
-    context.wake(lanes(context, subscription, rows.iter().map(|(head, _)| &head.key.url))).await
+    Ok(Some(spreads))
 }
 
 /// The lanes that got something to do.

@@ -1,6 +1,7 @@
 //! Takes the passing of time; gives what has outlived its retention forgotten: details of dead
-//! letters, tombstones that everybody was told of, and their rows. Comes round again and again, by
-//! the rows that are there, in turns that leave others theirs.
+//! letters, rejects of consumers, tombstones that everybody was told of, and their rows; and what is pending, or waits
+//! in queues, of subscriptions that are gone. Comes round again and again, by the rows that are there, in turns that leave others
+//! theirs.
 
 mod cursor;
 
@@ -11,8 +12,9 @@ use futures::StreamExt;
 
 use self::cursor::{Cursor, Pass};
 use super::held::{ClaimedJob, Ended, Next, TURN};
+use super::{queues, remove_if_gone};
 use crate::error::Result;
-use crate::model::{DocumentKey, RecordName, Row, RowKey, Version};
+use crate::model::{DocumentKey, RecordName, Row, RowKey, Timestamp, Version};
 use crate::pipeline::context::Context;
 use crate::port::{DocumentHead, Listing, RowRemoval, Scan};
 
@@ -36,6 +38,14 @@ pub(super) async fn expire(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
             if !held.drain(|limit| repository.drop_dead_letters(died, limit)).await? {
                 return Ok(Next::GoOn);
             }
+            if !drop_rejects(held, died).await? {
+                return Ok(Next::GoOn);
+            }
+            if !trim_audit(held).await? {
+                return Ok(Next::GoOn);
+            }
+            clear_strays(held).await?;
+            queues::clear_strays(held).await?;
             Cursor::first(held.context().now() - settings.tombstone_retention)
         }
     };
@@ -62,6 +72,48 @@ pub(super) async fn expire(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
             return Ok(go_on(&cursor));
         }
     }
+}
+
+/// Forgets what was done long ago; tells whether all of it is forgotten, or the turn is over.
+async fn trim_audit(held: &mut ClaimedJob<'_>) -> Result<bool, Ended> {
+    for _ in 0..TURN {
+        if held.context().audit.trim().await? {
+            return Ok(true);
+        }
+        held.keep().await?;
+    }
+    Ok(false)
+}
+
+/// Has what is pending removed of subscriptions that are gone: a worker that was frozen inside a spread's write for
+/// longer than any task lives makes rows that no lane works, and that would count for ever.
+async fn clear_strays(held: &mut ClaimedJob<'_>) -> Result<(), Ended> {
+    let context = held.context();
+    let mut each = context.repository.pending_each();
+    let mut looked_at = 0;
+    while let Some(found) = each.next().await {
+        let Some((id, _)) = context.if_readable(found)? else { continue };
+        remove_if_gone(context, id).await?;
+        looked_at += 1;
+        if looked_at % context.batch_limit() == 0 {
+            held.keep().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets rejects of consumers from before then; tells whether all are forgotten, or the turn is over.
+async fn drop_rejects(held: &mut ClaimedJob<'_>, before: Timestamp) -> Result<bool, Ended> {
+    let context = held.context();
+    let mut consumers = context.repository.scan_consumers(None);
+    while let Some(consumer) = consumers.next().await {
+        let Some(consumer) = context.if_readable(consumer)? else { continue };
+        let expire = |limit| context.repository.expire_rejects(consumer.id, before, limit);
+        if !held.drain(expire).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Others have their turn; then it goes on from here.

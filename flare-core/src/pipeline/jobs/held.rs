@@ -1,5 +1,5 @@
 //! Takes a job that is due; gives it to this runtime alone for a while, again and again as the
-//! work goes on. Whoever is gone for longer than that loses it, and learns so by its next write.
+//! work goes on. A runtime that is gone for longer than that loses it, and learns so by its next write.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) enum Next {
 /// Why a turn at a job broke off.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Somebody else has it, or has finished it.
+    /// Another runtime has it, or has finished it.
     Taken,
     /// Something failed; it is tried again.
     Failed(Error),
@@ -51,19 +51,33 @@ pub(super) struct ClaimedJob<'a> {
     job: Job,
 }
 
+impl Drop for ClaimedJob<'_> {
+    fn drop(&mut self) {
+        self.context.job_at_work.send_replace(None);
+    }
+}
+
 impl<'a> ClaimedJob<'a> {
-    /// Takes a job that is due, as it is stored by now: whoever had it meanwhile may have gone on with
+    /// Takes a job that is due, as it is stored by now: the runtime that had it meanwhile may have gone on with
     /// it. From now on others leave it alone for a while.
     pub(super) async fn take(context: &'a Context, epoch: Epoch, id: JobId) -> Result<Self, Ended> {
         let now = context.now();
         let claimed = context.repository.claim_job(epoch, id, now, now + CLAIM).await?;
-        // A store that never waits would let nobody else run in between.
+        // A store that never waits would let no other task run in between.
         tokio::task::yield_now().await;
-        claimed.map(|job| Self { context, epoch, job }).ok_or(Ended::Taken)
+        let job = claimed.ok_or(Ended::Taken)?;
+        context.job_at_work.send_replace(Some(job.id));
+        Ok(Self { context, epoch, job })
     }
 
     pub(super) fn context(&self) -> &'a Context {
         self.context
+    }
+
+    /// What it is held under. Another runtime can have it only under a greater one, and this one again
+    /// only under one that is greater still.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     pub(super) fn job(&self) -> &Job {
@@ -86,7 +100,7 @@ impl<'a> ClaimedJob<'a> {
     /// Notes how far it has come, and keeps the job for another while.
     pub(super) async fn keep_at(&mut self, cursor: Option<String>) -> Result<(), Ended> {
         self.store(cursor, CLAIM).await?;
-        // A store that never waits would let nobody else run in between.
+        // A store that never waits would let no other task run in between.
         tokio::task::yield_now().await;
         Ok(())
     }

@@ -18,7 +18,7 @@ mod subscription;
 
 use super::context::Context;
 use crate::error::Result;
-use crate::model::{Job, JobKind, Timestamp};
+use crate::model::{Job, JobKind, SubscriptionId, Timestamp};
 
 pub(crate) use queues::align_later;
 pub(crate) use runner::run;
@@ -34,6 +34,15 @@ pub(crate) async fn ask(
     due: Timestamp,
 ) -> Result<bool> {
     ask_from(context, kind, subject, None, due).await
+}
+
+/// Asks for what is left of a subscription to be removed, if it is gone.
+async fn remove_if_gone(context: &Context, id: SubscriptionId) -> Result<()> {
+    // One that cannot be read is there all the same.
+    if let Some(None) = context.if_readable(context.repository.subscription(id).await)? {
+        ask(context, JobKind::RemoveSubscription, id.to_string(), AT_ONCE).await?;
+    }
+    Ok(())
 }
 
 /// Asks for long work that begins at `cursor`.

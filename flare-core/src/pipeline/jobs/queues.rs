@@ -7,7 +7,7 @@ use futures::future::ready;
 use tracing::warn;
 
 use super::held::{ClaimedJob, Ended, Next};
-use super::{AT_ONCE, ask_from};
+use super::{AT_ONCE, ask_from, remove_if_gone};
 use crate::error::Result;
 use crate::model::{JobKind, LaneId, Placement, Subscription, SubscriptionId, SubscriptionStatus};
 use crate::pipeline::context::Context;
@@ -19,7 +19,7 @@ const AGAIN: &str = " again";
 /// Queues made or deleted before the job is kept for another while.
 const AT_A_TIME: usize = 10;
 
-/// Asks for the queues of a subscription that is new, or had so many lanes before. Whoever changed
+/// Asks for the queues of a subscription that is new, or had so many lanes before. The caller who changed
 /// it does not wait: a lane whose queue is missing makes it when it first uses it.
 pub(crate) async fn align_later(context: &Context, subscription: &Subscription, former: u16) {
     if context.settings.placement != Placement::Isolated {
@@ -45,9 +45,9 @@ pub(super) async fn align(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     let had = had(held, id).await?;
     delete(held, id, lanes, had).await?;
     let second = held.job().cursor.as_deref().is_some_and(|cursor| cursor.ends_with(AGAIN));
-    // Whoever changed their number meanwhile found this job and asked for no other.
+    // A caller who changed their number meanwhile found this job and asked for no other.
     match lanes_of(held.context(), id).await? {
-        // Whoever removes it may have looked for queues before all of these were made.
+        // The job that removes it may have looked for queues before all of these were made.
         None => {
             delete(held, id, 0, had.max(lanes)).await?;
             Ok(Next::Done)
@@ -65,7 +65,7 @@ pub(super) async fn align(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
     }
 }
 
-/// Deletes the queues of a subscription that is being removed: all there are, for nobody remembers
+/// Deletes the queues of a subscription that is being removed: all there are, for no record has
 /// every number of lanes it ever had.
 pub(super) async fn remove(held: &mut ClaimedJob<'_>, id: SubscriptionId) -> Result<(), Ended> {
     if held.context().settings.placement != Placement::Isolated {
@@ -78,6 +78,27 @@ pub(super) async fn remove(held: &mut ClaimedJob<'_>, id: SubscriptionId) -> Res
     for (done, left) in left.iter().enumerate() {
         queue.delete(left).await?;
         keep_now_and_then(held, done).await?;
+    }
+    Ok(())
+}
+
+/// Has the queues removed of subscriptions that are gone: a worker that misses the queue of a lane makes it, and may
+/// die before it sees that the subscription was removed meanwhile.
+pub(super) async fn clear_strays(held: &mut ClaimedJob<'_>) -> Result<(), Ended> {
+    let context = held.context();
+    if context.settings.placement != Placement::Isolated {
+        return Ok(());
+    }
+    let mut queues = context.queue.list();
+    let (mut last, mut looked_at) = (None, 0);
+    while let Some(queue) = queues.try_next().await? {
+        let QueueName::Lane(LaneId { subscription: id, .. }) = queue else { continue };
+        if last.replace(id) == Some(id) {
+            continue;
+        }
+        remove_if_gone(context, id).await?;
+        keep_now_and_then(held, looked_at).await?;
+        looked_at += 1;
     }
     Ok(())
 }

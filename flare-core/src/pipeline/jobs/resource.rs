@@ -1,10 +1,10 @@
-//! Takes a resource whose deletion began; gives it removed with its documents, unless whoever
-//! began it backed out. Twice over its documents: a put that was under way may have stored one.
+//! Takes a resource whose deletion began; gives it removed with its documents, unless the caller
+//! who began it backed out. Twice over its documents: a put that was under way may have stored one.
 
 use super::held::{ClaimedJob, Ended, Next};
 use crate::error::Error;
 use crate::model::{RecordName, ResourceId, ResourceState};
-use crate::pipeline::close::{ResourceClosed, conclude};
+use crate::pipeline::close::{ResourceClosed, conclude, consumers_of};
 use crate::pipeline::retire::{discard, retire};
 use crate::port::Page;
 
@@ -19,17 +19,17 @@ pub(super) async fn remove(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
             // Active or deleting: only of the latter anything can be concluded.
             Some(_) => match conclude(held.context(), id).await? {
                 ResourceClosed::Deleted => Some(ResourceState::Deleted),
-                ResourceClosed::InUse(_) | ResourceClosed::Elsewhere => return Ok(Next::Done),
+                ResourceClosed::InUse { .. } | ResourceClosed::Elsewhere => return Ok(Next::Done),
             },
             None => return Err(error.into()),
         },
     };
     match state {
-        // Whoever wanted it deleted found subscriptions.
+        // The caller who wanted it deleted found subscriptions or consumers.
         Some(ResourceState::Active) => return Ok(Next::Done),
         Some(ResourceState::Deleting) => match conclude(held.context(), id).await? {
             ResourceClosed::Deleted => {}
-            ResourceClosed::InUse(_) => return Ok(Next::Done),
+            ResourceClosed::InUse { .. } => return Ok(Next::Done),
             ResourceClosed::Elsewhere => return Ok(Next::GoOn),
         },
         Some(ResourceState::Deleted) | None => {}
@@ -46,9 +46,13 @@ pub(super) async fn remove(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
 }
 
 /// Where several deletions crossed, one may have concluded what another had called off, and a
-/// subscription slipped in between: there is nothing left that it could be told of.
+/// subscription or a consumer slipped in between: there is nothing left that it could be told of, or fill.
 async fn evict(held: &mut ClaimedJob<'_>, id: ResourceId) -> Result<(), Ended> {
     let context = held.context();
+    for consumer in consumers_of(context, id).await? {
+        context.repository.remove_consumer(consumer, None).await?;
+        context.refresh_consumer(consumer).await;
+    }
     let page = Page::new(u32::try_from(context.batch_limit()).unwrap_or(u32::MAX), 0);
     loop {
         let found = context.repository.list_subscriptions(id, page).await?;

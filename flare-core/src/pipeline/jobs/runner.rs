@@ -31,7 +31,7 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
     let mut runner = JobRunner::new(&context, &pulse);
     loop {
         pulse.works();
-        // Dropped wherever it is: whoever takes the job next goes on.
+        // Dropped wherever it is: the runtime that takes the job next goes on.
         tokio::select! {
             biased;
             () = stop.requested() => return,
@@ -53,7 +53,7 @@ pub(crate) async fn run(context: Arc<Context>, mut stop: Stop) {
 struct JobRunner<'a> {
     context: &'a Context,
     pulse: &'a Pulse,
-    /// Drawn when first needed, and anew whenever somebody has a greater epoch.
+    /// Drawn when first needed, and anew whenever another runtime has a greater one.
     epoch: Option<Epoch>,
     /// When to see next that the job that comes round is there.
     recurring_at: Timestamp,
@@ -175,7 +175,7 @@ impl<'a> JobRunner<'a> {
         }
     }
 
-    /// Somebody with a greater epoch has the job, or finished it: the next one is taken under a
+    /// A runtime with a greater epoch has the job, or finished it: the next one is taken under a
     /// greater one still.
     fn overtaken(&mut self) -> bool {
         self.epoch = None;

@@ -26,7 +26,7 @@ pub(super) async fn remove(held: &mut ClaimedJob<'_>) -> Result<Next, Ended> {
         },
     };
     if !deleted {
-        // Nobody deleted it: what is in use is never removed, whoever asked.
+        // It was never deleted: what is in use is not removed, whatever the job says.
         return Ok(Next::Done);
     }
     if !held.drain(|limit| repository.remove_rows(id, limit)).await? {

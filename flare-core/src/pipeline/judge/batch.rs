@@ -124,7 +124,7 @@ impl Named {
         self.discarded.contains(id).then_some(Reading {
             verdict: Verdict::Discard,
             sign: Sign::Refused,
-            wish: None,
+            asks: None,
             error: None,
         })
     }
@@ -136,7 +136,7 @@ impl Named {
 }
 
 fn failed(verdict: Verdict, sign: Sign, error: String) -> Reading {
-    Reading { verdict, sign, wish: None, error: Some(error) }
+    Reading { verdict, sign, asks: None, error: Some(error) }
 }
 
 #[cfg(test)]

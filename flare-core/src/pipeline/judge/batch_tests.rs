@@ -6,7 +6,7 @@ use super::super::tests::{attempt_of, circumstances};
 use super::*;
 use crate::model::subscription::BatchOptions;
 use crate::model::{Action, Present, RowEffect, SubscriptionSpec};
-use crate::pipeline::judge::ClientWish;
+use crate::pipeline::judge::ClientAsks;
 use crate::port::{FailureKind, RetryAfter};
 
 /// Creates of so many documents.
@@ -117,13 +117,13 @@ fn a_failure_of_many_uses_up_no_attempt_and_a_failure_of_one_does() {
 #[test]
 fn a_client_asks_for_quiet_or_to_be_left_for_all_of_them() {
     let gone = judged(&creates(3), &saying(410, ""));
-    assert!(gone.each.iter().all(|it| it.wish == Some(ClientWish::Leave)));
+    assert!(gone.each.iter().all(|it| it.asks == Some(ClientAsks::Leave)));
     let mut later = saying(503, "");
     if let Reply::Answered { retry_after, .. } = &mut later.reply {
         *retry_after = Some(RetryAfter::Delay(std::time::Duration::from_secs(9)));
     }
     let held = judged(&creates(3), &later);
-    assert!(held.each.iter().all(|it| matches!(it.wish, Some(ClientWish::Hold(_)))));
+    assert!(held.each.iter().all(|it| matches!(it.asks, Some(ClientAsks::Hold(_)))));
     assert!(held.undivided, "one of them may be why");
 }
 

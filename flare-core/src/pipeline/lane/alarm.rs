@@ -1,5 +1,4 @@
-//! Takes the times somebody wants to be woken at; gives the next of them, and one sleep until then
-//! that lasts from wait to wait for as long as that time stays the same.
+//! The next of the times a lane wants to be woken at, and one sleep until then that lasts from wait to wait for as long as that time stays the same.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::pipeline::store_clock::StoreClock;
 /// The next of these times after `begun_at`, when everything that was due by then was begun.
 ///
 /// Never that time itself or one before it: an alarm that rings leaves the clock later than the one
-/// before it did, so nobody who waits by this spins, whatever he leaves undone.
+/// before it did, so a lane that waits by this does not spin, whatever it leaves undone.
 pub(super) fn next_after(
     begun_at: Timestamp,
     times: impl IntoIterator<Item = Option<Timestamp>>,
@@ -60,7 +59,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever does nothing but wait for the next time waits once for each of them: no time
+        /// A lane that does nothing but wait for the next time waits once for each of them: no time
         /// wakes twice, and none is left out.
         #[test]
         fn no_time_wakes_twice_and_none_is_missed(begun in -50_i64..50, times in times()) {

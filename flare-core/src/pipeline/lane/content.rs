@@ -1,5 +1,5 @@
-//! Takes the documents that lanes read and send; gives each lane as many bytes of them as it may
-//! hold, so that all together stay within a limit however slow their clients are.
+//! How many bytes of documents each lane may hold, and each stage that reads them beside the lanes, so that all
+//! together stay within a limit however slow clients are.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,23 +9,23 @@ use crate::tools::lock;
 
 /// What a document takes in memory beside its content: row, URLs, headers, the answer's excerpt.
 const BESIDE: u64 = 1_024;
-/// What a lane sets aside for its first look, when it does not know how large its documents are.
+/// What is set aside for a first look, when it is not known how large the documents are.
 const UNKNOWN: u64 = 64 << 10;
 
-/// Bytes of documents that the lanes of a runtime hold, from reading to answer.
+/// Bytes of documents that a runtime holds: its lanes from reading to answer, others while they look at them.
 #[derive(Clone)]
 pub(crate) struct ContentBudget(Arc<Mutex<Pool>>);
 
 impl ContentBudget {
-    /// A budget of `limit` bytes beside one document for each lane, which is its own.
+    /// A budget of `limit` bytes beside one document for each part, which is its own.
     pub(crate) fn new(limit: usize) -> Self {
         Self(Arc::new(Mutex::new(Pool::new(limit as u64))))
     }
 
-    /// The part of one lane.
-    pub(super) fn lane(&self) -> LaneContent {
-        let held = Arc::new(Mutex::new(HeldBytes::default()));
-        LaneContent { budget: self.clone(), held, largest: None }
+    /// The part of one lane, or of one who reads beside them. However many there are is not bounded here.
+    pub(crate) fn part(&self) -> ContentPart {
+        let held = Arc::new(Mutex::new(PartBytes::default()));
+        ContentPart { budget: self.clone(), held, largest: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
@@ -39,28 +39,28 @@ impl fmt::Debug for ContentBudget {
     }
 }
 
-/// What one lane holds.
+/// What one part holds.
 #[derive(Debug, Default, Clone, Copy)]
-struct HeldBytes {
+struct PartBytes {
     /// Bytes that are counted in the budget.
     counted: u64,
     /// Whether it holds the document that is its own, which is not.
     own: bool,
 }
 
-/// One lane's part of the budget.
-pub(super) struct LaneContent {
+/// The part of the budget of one lane, or of one who reads beside them.
+pub(crate) struct ContentPart {
     budget: ContentBudget,
-    held: Arc<Mutex<HeldBytes>>,
+    held: Arc<Mutex<PartBytes>>,
     /// About how large its documents are, if it has read any: the largest of late.
     largest: Option<u64>,
 }
 
-impl LaneContent {
+impl ContentPart {
     /// Sets bytes aside for up to `most` documents that are about to be read; `None` if there is
     /// no room for one more. How large they are is known only then: what is set aside is a guess,
     /// and what is kept is counted as what it is.
-    pub(super) fn reserve(&self, most: usize, slow: bool) -> Option<Reserved> {
+    pub(crate) fn reserve(&self, most: usize, slow: bool) -> Option<Reserved> {
         let held = *lock(&self.held);
         let mut pool = self.budget.lock();
         let each = self.largest.unwrap_or(UNKNOWN);
@@ -75,19 +75,19 @@ impl LaneContent {
         drop(pool);
         lock(&self.held).counted += bytes;
         let (budget, held) = (self.budget.clone(), Arc::clone(&self.held));
-        let _hold = ContentHold { budget, held, counted: bytes, own: false, slow };
+        let _counted = CountedContent { budget, held, counted: bytes, own: false, slow };
         let first = if self.largest.is_some() { documents as usize } else { 1 };
-        Some(Reserved { documents: documents as usize, first, bytes, own, _hold })
+        Some(Reserved { documents: documents as usize, first, bytes, own, _counted })
     }
 
     /// Notes the largest of documents that were read together.
-    pub(super) fn learn(&mut self, largest: usize) {
+    pub(crate) fn learn(&mut self, largest: usize) {
         let before = self.largest.unwrap_or_default();
         self.largest = Some((largest as u64 + BESIDE).max(before - before / 8));
     }
 
     /// Counts a document of so many bytes for as long as what is given lives.
-    pub(super) fn hold(&self, bytes: usize, slow: bool) -> ContentHold {
+    pub(crate) fn count(&self, bytes: usize, slow: bool) -> CountedContent {
         let bytes = bytes as u64 + BESIDE;
         let mut held = lock(&self.held);
         let own = !std::mem::replace(&mut held.own, true);
@@ -96,41 +96,41 @@ impl LaneContent {
         drop(held);
         self.budget.lock().take(counted, slow);
         let (budget, held) = (self.budget.clone(), Arc::clone(&self.held));
-        ContentHold { budget, held, counted, own, slow }
+        CountedContent { budget, held, counted, own, slow }
     }
 }
 
 /// What was set aside for documents to be read.
-pub(super) struct Reserved {
+pub(crate) struct Reserved {
     /// How many may be read.
-    pub(super) documents: usize,
+    pub(crate) documents: usize,
     /// How many of them at first: how large they are may be unknown.
     first: usize,
-    /// What those may have together that are not the lane's own.
+    /// What those may have together that are not the part's own.
     bytes: u64,
-    /// Whether one of them is the lane's own.
+    /// Whether one of them is the part's own.
     own: bool,
     /// Counted until they are read.
-    _hold: ContentHold,
+    _counted: CountedContent,
 }
 
 impl Reserved {
     /// Whether documents of these sizes are no more than that.
-    pub(super) fn fits(&self, sizes: impl Iterator<Item = usize>) -> bool {
+    pub(crate) fn fits(&self, sizes: impl Iterator<Item = usize>) -> bool {
         let sizes: Vec<u64> = sizes.map(|size| size as u64 + BESIDE).collect();
         let own = sizes.iter().max().filter(|_| self.own).copied().unwrap_or_default();
         sizes.len() <= self.documents && sizes.iter().sum::<u64>() - own <= self.bytes
     }
 
     /// A way to read no more than that.
-    pub(super) fn reading(&self) -> ReadingRoom {
+    pub(crate) fn reading(&self) -> ReadingRoom {
         ReadingRoom { next: self.first, left: self.bytes, own: self.own, largest: 0 }
     }
 }
 
 /// How much of what was set aside is left while documents are being read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReadingRoom {
+pub(crate) struct ReadingRoom {
     next: usize,
     left: u64,
     /// One that is read is not counted.
@@ -140,12 +140,12 @@ pub(super) struct ReadingRoom {
 
 impl ReadingRoom {
     /// How many documents to read next; none, if there may be no room for another.
-    pub(super) fn next(&self) -> usize {
+    pub(crate) fn next(&self) -> usize {
         self.next
     }
 
     /// Notes how large those were that were read.
-    pub(super) fn read(&mut self, sizes: impl Iterator<Item = usize>) {
+    pub(crate) fn read(&mut self, sizes: impl Iterator<Item = usize>) {
         let (mut bytes, mut largest) = (0, 0);
         for size in sizes {
             bytes += size as u64 + BESIDE;
@@ -160,23 +160,23 @@ impl ReadingRoom {
     }
 
     /// The largest that was read.
-    pub(super) fn largest(&self) -> usize {
+    pub(crate) fn largest(&self) -> usize {
         self.largest
     }
 }
 
-/// Bytes of a lane that are counted until this is dropped.
-pub(super) struct ContentHold {
+/// Bytes of a part that are counted until this is dropped.
+pub(crate) struct CountedContent {
     budget: ContentBudget,
-    held: Arc<Mutex<HeldBytes>>,
+    held: Arc<Mutex<PartBytes>>,
     counted: u64,
-    /// It is the document that is the lane's own.
+    /// It is the document that is the part's own.
     own: bool,
     /// Whether the client was slow when it was counted.
     slow: bool,
 }
 
-impl ContentHold {
+impl CountedContent {
     /// Counts what became of the document instead: the request that tells of it.
     pub(super) fn resize(&mut self, bytes: usize) {
         if !self.own {
@@ -197,15 +197,15 @@ impl ContentHold {
     }
 }
 
-impl Drop for ContentHold {
+impl Drop for CountedContent {
     fn drop(&mut self) {
         self.count(0, self.counted);
     }
 }
 
-impl fmt::Debug for ContentHold {
+impl fmt::Debug for CountedContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContentHold").field("counted", &self.counted).finish_non_exhaustive()
+        f.debug_struct("CountedContent").field("counted", &self.counted).finish_non_exhaustive()
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     const KIB: usize = 1 << 10;
 
     /// Reads documents of a size as a lane does, as many as it may; gives what counts them.
-    fn read(lane: &mut LaneContent, most: usize, size: usize, slow: bool) -> Vec<ContentHold> {
+    fn read(lane: &mut ContentPart, most: usize, size: usize, slow: bool) -> Vec<CountedContent> {
         let Some(room) = lane.reserve(most, slow) else { return Vec::new() };
         let mut reading = room.reading();
         let mut count = 0;
@@ -229,7 +229,7 @@ mod tests {
         }
         drop(room);
         lane.learn(reading.largest());
-        (0..count).map(|_| lane.hold(size, slow)).collect()
+        (0..count).map(|_| lane.count(size, slow)).collect()
     }
 
     fn bytes(budget: &ContentBudget) -> Pool {
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn whoever_does_not_know_how_large_they_are_begins_with_one() {
         let budget = ContentBudget::new(64 * KIB);
-        let lane = budget.lane();
+        let lane = budget.part();
         let room = lane.reserve(100, false).unwrap();
         let mut reading = room.reading();
         assert_eq!(reading.next(), 1);
@@ -250,11 +250,11 @@ mod tests {
     #[test]
     fn every_lane_has_a_document_whatever_its_size_and_whatever_others_hold() {
         let budget = ContentBudget::new(64 * KIB);
-        let mut lanes: Vec<LaneContent> = (0..50).map(|_| budget.lane()).collect();
+        let mut lanes: Vec<ContentPart> = (0..50).map(|_| budget.part()).collect();
         let held: Vec<_> = lanes.iter_mut().map(|lane| read(lane, 100, 1 << 20, true)).collect();
         assert!(held.iter().all(|held| held.len() == 1));
         assert_eq!(bytes(&budget), Pool::new(64 << 10), "each its own");
-        let mut small = budget.lane();
+        let mut small = budget.part();
         assert_eq!(read(&mut small, 1, 10, false).len(), 1);
         assert!(read(&mut small, 100, 10, false).len() > 20, "and small ones find room beside");
     }
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_document_is_counted_as_the_request_it_became() {
         let budget = ContentBudget::new(64 * KIB);
-        let mut lane = budget.lane();
+        let mut lane = budget.part();
         let mut held = read(&mut lane, 2, 10 * KIB, false);
         held.extend(read(&mut lane, 1, 10 * KIB, false));
         let before = bytes(&budget);
@@ -287,8 +287,8 @@ mod tests {
         ) {
             let limit = 1_000 * KIB;
             let budget = ContentBudget::new(limit);
-            let mut lanes: Vec<LaneContent> = sizes.iter().map(|_| budget.lane()).collect();
-            let mut held: Vec<Vec<ContentHold>> = sizes.iter().map(|_| Vec::new()).collect();
+            let mut lanes: Vec<ContentPart> = sizes.iter().map(|_| budget.part()).collect();
+            let mut held: Vec<Vec<CountedContent>> = sizes.iter().map(|_| Vec::new()).collect();
             for (which, most, slow, keeps) in steps {
                 if keeps {
                     let read = read(&mut lanes[which], most, sizes[which] * KIB, slow);

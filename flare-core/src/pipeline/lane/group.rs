@@ -1,5 +1,5 @@
 //! Takes what the lanes of one term have to store; gives it to the store in calls they share:
-//! whoever comes while as many as allowed are under way goes with the next one, and all who wait
+//! a lane that comes while as many as allowed are under way goes with the next one, and all who wait
 //! go together. Waits for nothing but the store.
 
 use std::collections::VecDeque;
@@ -69,7 +69,7 @@ impl<T> Group<T> {
     /// Stores items, no more than fit into a batch; one answer per item.
     pub(super) async fn store(&self, items: Vec<T>) -> Answers {
         if let Ok(_turn) = self.turns.try_acquire() {
-            // Nobody is waiting, or the turn would be theirs.
+            // No lane is waiting, or the turn would be its.
             return (self.call)(items).await;
         }
         let count = items.len();
@@ -95,7 +95,7 @@ impl<T> Group<T> {
                     waiting.push_front(next);
                     break;
                 }
-                // Whoever is gone has lost the lane.
+                // A lane that is gone was lost.
                 if !next.answer.is_closed() {
                     parts.push((next.items.len(), next.answer));
                     items.extend(next.items);
@@ -117,7 +117,7 @@ impl<T> Group<T> {
     }
 }
 
-/// Whoever stored for us was dropped half-way.
+/// The lane that stored for us was dropped half-way.
 fn unknown(count: usize) -> Answers {
     let error =
         Error::new(ErrorKind::Unavailable, "store").with_detail("the lane that stored it ended");

@@ -1,5 +1,4 @@
-//! Takes rows that were just written, with their documents, from whoever wrote them; gives them to the lane
-//! that tells of them, so that it need not read them. A lane that cannot use them reads as ever.
+//! Rows that were just written, with their documents, on their way from the spread to the lane that tells of them, so that it need not read them. A lane that cannot use them reads as ever.
 
 use std::sync::Mutex;
 

@@ -13,6 +13,7 @@ use crate::model::{
     Subscription, Timestamp, Version,
 };
 use crate::pipeline::batch::batches;
+use crate::pipeline::reading::{ReadDocuments, read_within};
 use crate::port::{PendingQuery, RowUpdate};
 
 /// Documents being worked on, each with the newest version it was seen to want meanwhile.
@@ -73,7 +74,9 @@ pub(super) async fn load(lane: Lane, busy: Busy, room: Reserved) -> Result<Load>
     }
 
     let keys: Vec<DocumentKey> = due.iter().map(|row| row.document.clone()).collect();
-    let documents = read(&lane, &keys, &room, &mut load).await?;
+    let read = read_within(&lane.context, &keys, &room).await?;
+    let ReadDocuments { found: documents, largest } = read;
+    load.largest = Some(largest);
     // There was no room for more of them.
     load.more |= documents.len() < due.len();
     let generation = lane.subscription.generation;
@@ -131,46 +134,16 @@ fn judge(lane: &Lane, found: Vec<(Row, Document)>, load: &mut Load, unreadable: 
     }
 }
 
-/// Reads documents until there is no room for more; how large they are shows as they are read.
-async fn read(
-    lane: &Lane,
-    mut keys: &[DocumentKey],
-    room: &Reserved,
-    load: &mut Load,
-) -> Result<Vec<Result<Option<Document>>>> {
-    let mut reading = room.reading();
-    let mut documents = Vec::with_capacity(keys.len().min(room.documents));
-    while !keys.is_empty() && reading.next() > 0 {
-        let count = reading.next().min(lane.context.batch_limit()).min(keys.len());
-        let (next, rest) = keys.split_at(count);
-        let ask = |keys| lane.context.repository.documents(keys);
-        let read = lane.context.each_readable(next.to_vec(), ask).await?;
-        let found = |read: &Result<Option<Document>>| {
-            read.as_ref().ok().and_then(Option::as_ref).map_or(0, size)
-        };
-        reading.read(read.iter().map(found));
-        documents.extend(read);
-        keys = rest;
-    }
-    load.largest = Some(reading.largest());
-    Ok(documents)
-}
-
-/// Bytes of a document's content.
-pub(super) fn size(document: &Document) -> usize {
-    document.content.as_ref().map_or(0, |content| content.as_bytes().len())
-}
-
 /// Lets rows wait whose documents cannot be read, so that they take no place of others. It is no
 /// fault of the client's: no attempt is used up.
 async fn put_off(lane: &Lane, rows: Vec<Row>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let (context, tenure) = (&lane.context, &lane.term.tenure);
+    let (context, takeover) = (&lane.context, &lane.term.takeover);
     let due = context.now() + context.settings.rederive_every;
     let update = |row: Row| {
-        let present = tenure.holding(row.present, row.epoch, row.since);
+        let present = takeover.holding(row.present, row.epoch, row.since);
         let Row { attempts, first_failure, round, .. } = row;
         let version = row.attempted.unwrap_or(row.wanted);
         let effect = RowEffect::Retry { version, present, attempts, due, first_failure };

@@ -1,19 +1,23 @@
 //! Takes the rows of one lane that are due; gives each client the newest version and stores what
-//! came of it, fenced by the owner's epoch. One request in flight per document; waits for nobody
-//! else's client.
+//! came of it, fenced by the owner's epoch. One request in flight per document; waits for no
+//! other client.
 
 mod alarm;
 mod content;
+mod former_lanes;
 mod group;
 mod handed;
+mod held_permits;
 mod hold;
 mod loader;
 mod machine;
 mod orphans;
 mod pace;
-mod place;
+mod permit;
 mod pool;
-mod recall;
+mod reads;
+mod reports;
+mod request_tasks;
 mod restored;
 mod runner;
 mod sender;
@@ -30,12 +34,12 @@ use super::stop::Stop;
 use crate::model::{LaneId, Resource, Subscription};
 use crate::ownership::Term;
 
-pub(crate) use content::ContentBudget;
+pub(crate) use content::{ContentBudget, ContentPart, CountedContent, Reserved};
+pub(crate) use former_lanes::FormerLanes;
 pub(crate) use group::Groups;
 pub(crate) use handed::{HandedRows, Handover};
 pub(crate) use hold::Hold;
-pub(crate) use place::Places;
-pub(crate) use recall::FormerLanes;
+pub(crate) use permit::SendLimit;
 pub(crate) use restored::Restored;
 pub(crate) use runner::run;
 
@@ -59,7 +63,7 @@ pub(crate) struct Lane {
     /// Told when there may be something to do, newer settings or a wish to stop: one thing to
     /// wait for instead of three.
     pub(crate) wake: Arc<Notify>,
-    /// Rows that whoever wrote them handed to it.
+    /// Rows that the spread which wrote them handed to it.
     pub(crate) handed: Arc<HandedRows>,
     /// Whether to finish what is in flight and end.
     pub(crate) stop: Stop,

@@ -17,7 +17,7 @@ pub(super) fn is_orphan(lane: &Lane, row: &Row, now: Timestamp) -> bool {
 /// Forgets such rows, as expiry does: kept as settled, one would hide a document of the same URL
 /// that starts at a lower revision.
 pub(super) async fn forget(lane: &Lane, orphans: Vec<Row>) -> Result<()> {
-    let present = |row: &Row| lane.term.tenure.holding(row.present, row.epoch, row.since);
+    let present = |row: &Row| lane.term.takeover.holding(row.present, row.epoch, row.since);
     for rows in batches(lane.context.batch_limit(), orphans) {
         let settle = |row: &Row| {
             let (version, not_before) = (row.wanted, None);

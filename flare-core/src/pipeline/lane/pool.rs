@@ -1,10 +1,10 @@
 //! Takes how much of something there is and who holds it; gives how much more one of them may
 //! have. Pure. Two things are shared this way: requests in flight, and bytes of documents.
 
-/// Something that all clients share, of which nobody gives back what was given before it is done.
+/// Something that all clients share, of which no client gives back what it was given before it is done.
 ///
 /// Each may hold as much as is left for others, so two that take all they can get have a third
-/// each, and the last third is there for whoever comes next. What slow clients hold stays away for
+/// each, and the last third is there for the client that comes next. What slow clients hold stays away for
 /// long, so all of them together have half.
 ///
 /// What a client needs to get on at all (one request, one document) is its own and not counted

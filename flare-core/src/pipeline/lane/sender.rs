@@ -1,5 +1,5 @@
 //! Takes documents and what their client is to be told; gives the one request that tells it, which
-//! keeps its place, and counts what it holds, until it ends.
+//! keeps its permit, and counts what it holds, until it ends.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,9 +11,9 @@ use bytes::Bytes;
 use tracing::{Instrument, info_span};
 
 use super::Lane;
-use super::content::ContentHold;
+use super::content::CountedContent;
 use super::machine::ToldDocument;
-use super::place::Place;
+use super::permit::SendPermit;
 use crate::model::{Document, Invalid, Subscription, Telling};
 use crate::observe;
 use crate::pipeline::compose::{compose, compose_batch, envelop};
@@ -26,8 +26,8 @@ const LONG: Duration = Duration::from_millis(500);
 pub(super) fn send(
     lane: &Lane,
     subscription: &Subscription,
-    mut told: Vec<ToldDocument<ContentHold>>,
-    place: Place,
+    mut told: Vec<ToldDocument<CountedContent>>,
+    permit: SendPermit,
 ) -> impl Future<Output = DeliveryOutcome> + Send + use<> {
     let context = Arc::clone(&lane.context);
     let request = request(lane, subscription, &mut told);
@@ -42,7 +42,7 @@ pub(super) fn send(
         )
     });
     // From here on the request's body is held, and the documents no longer.
-    let content: Vec<ContentHold> = told.into_iter().map(|it| it.hold).collect();
+    let content: Vec<CountedContent> = told.into_iter().map(|it| it.counted).collect();
     let (trust, slot) = (lane.term.trust.clone(), lane.slot);
     let attempt = async move {
         match request {
@@ -51,7 +51,7 @@ pub(super) fn send(
                 // The machine may sleep at any time, and the slot be another node's when it wakes.
                 let ours = || !trust.left(slot, &*context.clock).is_zero();
                 let request = while_trusted(context.delivery.attempt(request), ours);
-                let answer = place.hold(request, aged, long).await;
+                let answer = permit.during(request, aged, long).await;
                 drop(content);
                 answer
             }
@@ -67,18 +67,18 @@ pub(super) fn send(
 fn request(
     lane: &Lane,
     subscription: &Subscription,
-    told: &mut [ToldDocument<ContentHold>],
+    told: &mut [ToldDocument<CountedContent>],
 ) -> Result<DeliveryRequest, Invalid> {
     let (settings, resource, now) = (&lane.context.settings, &lane.resource, lane.context.now());
     if let ([one], None) = (&mut *told, subscription.spec.delivery().batch()) {
         let request = compose(settings, resource, subscription, &one.document, one.telling, now);
-        one.hold.resize(request.as_ref().map_or(0, |request| request.body.len()));
+        one.counted.resize(request.as_ref().map_or(0, |request| request.body.len()));
         return request;
     }
     let mut envelopes: Vec<Bytes> = Vec::with_capacity(told.len());
     for it in &mut *told {
         let envelope = envelop(resource, subscription, &it.document, it.telling);
-        it.hold.resize(envelope.as_ref().map_or(0, Bytes::len));
+        it.counted.resize(envelope.as_ref().map_or(0, Bytes::len));
         envelopes.push(envelope?);
     }
     let told: Vec<(&Document, Telling)> =
@@ -87,7 +87,7 @@ fn request(
 }
 
 /// Goes on with a request only while that may be: looking up a name and connecting take time, and what
-/// follows them is not begun any more. Trust that has ended does not come back, and whoever had the slot
+/// follows them is not begun any more. Trust that has ended does not come back, and the node that had the slot
 /// drops its lanes then, and this with them.
 async fn while_trusted<T>(request: impl Future<Output = T>, trusted: impl Fn() -> bool) -> T {
     let mut request = pin!(request);

@@ -1,5 +1,5 @@
-//! Takes judged attempts; gives them to the store, in batches, until each is stored or somebody
-//! newer owns the lane. Never sends again what it could not store.
+//! Takes judged attempts; gives them to the store, in batches, until each is stored or a later
+//! owner has the lane. Never sends again what it could not store.
 
 use std::sync::Arc;
 

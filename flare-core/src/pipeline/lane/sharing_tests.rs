@@ -1,4 +1,4 @@
-//! Who gets places, by example and by property.
+//! Who gets permits, by example and by property.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn fill(sharing: &mut Sharing, client: u8) -> usize {
 }
 
 #[test]
-fn a_client_that_hangs_leaves_most_places_to_others() {
+fn a_client_that_hangs_leaves_most_permits_to_others() {
     let mut sharing = sharing(1_024, 128, 2);
     assert_eq!(fill(&mut sharing, 0), 1 + 256);
     is_quick(&mut sharing, 1);
@@ -53,7 +53,7 @@ fn a_client_that_was_quick_and_hangs_leaves_half() {
 }
 
 #[test]
-fn every_client_has_a_place_of_its_own_however_many_hang() {
+fn every_client_has_a_permit_of_its_own_however_many_hang() {
     let mut sharing = sharing(8, 128, 200);
     for client in 0..200 {
         assert!(fill(&mut sharing, client) >= 1, "{client}");
@@ -136,10 +136,10 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens: no more than the limit and one for each, counts that are true, and nobody
+    /// Whatever happens: no more than the limit and one for each, counts that are true, and no client
     /// left waiting who could have been served.
     #[test]
-    fn places_are_bounded_and_nobody_is_forgotten(
+    fn permits_are_bounded_and_nobody_is_forgotten(
         limit in 1..200usize,
         young in 1..64usize,
         steps in prop::collection::vec(step(), 0..300),
@@ -185,7 +185,7 @@ proptest! {
 
     /// A client that is well never waits for others' requests to end, only for them to age.
     #[test]
-    fn clients_that_are_well_find_places_however_many_hang(hanging in 0..150u8, quick in 1..8u8) {
+    fn clients_that_are_well_find_permits_however_many_hang(hanging in 0..150u8, quick in 1..8u8) {
         let mut sharing = sharing(1_024, 128, 160);
         let others = (0..hanging).map(|client| fill(&mut sharing, client)).sum::<usize>();
         prop_assert!(others <= 512 + usize::from(hanging));

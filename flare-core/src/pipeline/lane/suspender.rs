@@ -1,5 +1,5 @@
 //! Takes a client that wants to hear no more, or has only failed for long; suspends its
-//! subscription, unless somebody changed it meanwhile.
+//! subscription, unless an operator changed it meanwhile.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tracing::info;
 
 use super::Lane;
 use crate::error::Result;
-use crate::model::{Subscription, SubscriptionStatus, Timestamp};
+use crate::model::{AuditAction, AuditSubject, Subscription, SubscriptionStatus, Timestamp};
 use crate::pipeline::event::{Event, EventKind};
 use crate::port::Replaced;
 
 /// What became of it.
 #[derive(Debug)]
 pub(super) enum Suspended {
-    /// The subscription is as this says: suspended, or as somebody else left it.
+    /// The subscription is as this says: suspended, or as an operator left it.
     Now(Arc<Subscription>),
-    /// Somebody removed it.
+    /// It was removed.
     Removed,
     /// Another of its lanes gets through.
     NotNeeded,
@@ -47,6 +47,8 @@ pub(super) async fn suspend(
     match context.repository.replace_subscription(generation, suspended).await? {
         Replaced::Done(suspended) => {
             info!(subscription = %id, reason, "suspended");
+            let subject = AuditSubject::subscription(id);
+            context.audit.record(&context.actor, AuditAction::Suspended, subject, reason.clone());
             context.events.emit(Event::new(id, EventKind::Suspended { reason }));
             // The other lanes find out by the next change at the latest.
             context.refresh(&suspended).await?;

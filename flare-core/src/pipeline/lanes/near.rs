@@ -18,9 +18,9 @@ pub(crate) struct NearLanes {
     moments: AtomicU64,
 }
 
-/// A lane as whoever wrote its rows knows it.
+/// A lane as the spread that wrote its rows knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LanePlace {
+pub(crate) struct LaneAddress {
     pub(crate) lane: LaneId,
     pub(crate) slot: u32,
     /// How many lanes its subscription has.
@@ -28,7 +28,7 @@ pub(crate) struct LanePlace {
 }
 
 impl NearLanes {
-    /// These are worked from now on, in place of others.
+    /// These are worked from now on, in address of others.
     pub(super) fn are(&self, directory: &Arc<Directory>) {
         *lock(&self.directory) = Arc::downgrade(directory);
     }
@@ -45,9 +45,14 @@ impl NearLanes {
     }
 
     /// Hands rows to a lane, or has it look for what there is; tells whether it is certainly worked here.
-    /// Whoever works it later begins with a look, so no rows written before are missed by both.
-    pub(crate) fn tell(&self, place: LanePlace, rows: Option<Handover>, clock: &dyn Clock) -> bool {
-        self.directory().is_some_and(|directory| directory.tell(place, rows, clock))
+    /// Its next owner begins with a look, so no rows written before are missed by both.
+    pub(crate) fn tell(
+        &self,
+        address: LaneAddress,
+        rows: Option<Handover>,
+        clock: &dyn Clock,
+    ) -> bool {
+        self.directory().is_some_and(|directory| directory.tell(address, rows, clock))
     }
 
     fn directory(&self) -> Option<Arc<Directory>> {

@@ -1,5 +1,5 @@
-//! Takes the queues that must be there; gives back those that have vanished, which nobody may have
-//! noticed: a sender notices when it has something to say, a listener when its wait ends.
+//! Brings queues back that have vanished without notice: a sender notices when it has something to say, a
+//! listener when its wait ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,34 +8,20 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use tracing::warn;
 
-use super::Lanes;
 use crate::error::{ErrorKind, Result};
-use crate::model::Placement;
+use crate::model::{LaneId, Placement};
 use crate::pipeline::context::Context;
 use crate::pipeline::stage::chain;
 use crate::port::QueueName;
 
-impl Lanes {
-    /// Sees beside everything else that the queues are there that this runtime needs.
-    pub(super) fn check_queues(&mut self) {
-        if self.checking.as_ref().is_some_and(|checking| !checking.is_finished()) {
-            return;
-        }
-        let slots = self.slots.iter().filter(|(_, it)| it.works() && it.listens);
-        let slots = slots.map(|(slot, _)| QueueName::Slot(*slot));
-        let lanes = match self.context.settings.placement {
-            Placement::Shared => Vec::new(),
-            Placement::Isolated => self.directory.lanes(),
-        };
-        let needed = [QueueName::Partition, QueueName::Spread].into_iter().chain(slots);
-        let needed = needed.chain(lanes.into_iter().map(QueueName::Lane)).collect();
-        let check = restore_missing(Arc::clone(&self.context), needed);
-        self.checking = Some(self.tasks.spawn(check));
+/// Makes those queues again that are missing, of all that a runtime with these slots and lanes needs. A queue
+/// system that cannot say is asked another time.
+pub(super) async fn restore_missing(context: Arc<Context>, slots: Vec<u32>, lanes: Vec<LaneId>) {
+    let mut needed = BTreeSet::from([QueueName::Partition, QueueName::Spread]);
+    needed.extend(slots.into_iter().map(QueueName::Slot));
+    if context.settings.placement == Placement::Isolated {
+        needed.extend(lanes.into_iter().map(QueueName::Lane));
     }
-}
-
-/// Makes those queues again that are missing. A queue system that cannot say is asked another time.
-async fn restore_missing(context: Arc<Context>, needed: BTreeSet<QueueName>) {
     let asked = context.clock.monotonic();
     let missing = match missing(&context, needed).await {
         Ok(missing) => missing,

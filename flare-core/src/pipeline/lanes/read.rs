@@ -1,87 +1,63 @@
-//! Takes news of a subscription, or slots whose subscriptions are wanted; gives what the stores know,
-//! with what is left to do for those that were left half-way. Starts and stops nothing itself.
+//! Reads subscriptions from the stores, one that changed or those of some slots, and finishes what was left
+//! half-way of them. Starts and stops nothing itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use tracing::warn;
 
-use super::directory::Directory;
+use super::machine::{LanesEvent, PreparedLanes, ReadSubscription, UnpreparedLanes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Epoch, RecordName, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus,
+    RecordName, Resource, ResourceId, Subscription, SubscriptionId, SubscriptionStatus, Unreadable,
 };
-use crate::ownership::Slots;
+use crate::ownership::{Released, Slots, Term};
 use crate::pipeline::context::Context;
 use crate::pipeline::prepare::{Prepared, prepare};
 use crate::pipeline::retire::remove_later;
-use crate::port::{EpochGrant, SlotQuery};
+use crate::pipeline::stage::chain;
+use crate::port::SlotQuery;
 
-/// Subscriptions read at a time; in between there is time for news.
+/// Subscriptions read at a time; in between there is time for changes.
 const PAGE: usize = 500;
-/// After this long nobody is creating a subscription any more.
+/// After this long a creation that is not finished was given up.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// What was read.
-pub(super) enum Read {
-    One(Looked),
-    Page {
-        looked: Vec<Looked>,
-        /// How far it came; at the end there is nothing after it.
-        after: Option<SubscriptionId>,
-        /// Why it came no further.
-        stopped: Option<Error>,
-    },
-}
-
-/// What a look at one subscription came to.
-pub(super) struct Looked {
-    pub(super) id: SubscriptionId,
-    /// Nothing, if it is gone.
-    pub(super) found: Result<Option<FoundSubscription>>,
-}
-
-/// A subscription as it is stored.
-pub(super) struct FoundSubscription {
-    pub(super) subscription: Arc<Subscription>,
-    /// Where lanes have to be started.
-    pub(super) resource: Option<Arc<Resource>>,
-    /// Where those may need an epoch of their own.
-    pub(super) drawn: Option<EpochGrant>,
-}
+/// A subscription as it is stored, and what its lanes need to start.
+type FoundLanes = (Arc<Subscription>, Option<PreparedLanes>);
+/// What the machine of the lanes is told.
+type ReadEvent = LanesEvent<Term, Released>;
 
 /// Reads what lanes have to know.
 pub(super) struct Reader {
     pub(super) context: Arc<Context>,
-    pub(super) directory: Arc<Directory>,
 }
 
 impl Reader {
     /// Reads one subscription again.
-    pub(super) async fn one(self, id: SubscriptionId) -> Read {
-        let mut resources = HashMap::new();
+    pub(super) async fn one(self, id: SubscriptionId) -> ReadEvent {
         let found = match self.context.repository.subscription(id).await {
-            Ok(Some(subscription)) => self.look_at(subscription, &mut resources).await,
+            Ok(Some(subscription)) => self.finish(subscription).await,
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
-        Read::One(Looked { id, found: self.without_unreadable(found).await })
+        LanesEvent::Read(vec![self.read(id, found).await])
     }
 
     /// Reads the next subscriptions of some slots, after one of them.
-    pub(super) async fn page(self, slots: Slots, after: Option<SubscriptionId>) -> Read {
+    pub(super) async fn page(self, slots: Slots, after: Option<SubscriptionId>) -> ReadEvent {
         let query = SlotQuery::new(slots.iter(), self.context.slots);
-        let mut resources = HashMap::new();
-        let mut looked = Vec::new();
+        let mut read = Vec::new();
         let mut last = after;
         let mut all = self.context.repository.subscriptions_in(query, after);
         // Those that have no name take no place in a page: the next one could not begin after them.
         let mut seen = 0;
         while seen < PAGE
-            && let Some(read) = all.next().await
+            && let Some(next) = all.next().await
         {
-            let (id, found) = match read {
+            let (id, found) = match next {
                 Ok(subscription) => {
                     (seen, last) = (seen + 1, Some(subscription.id));
                     // Its hash may be that of other slots, too, and a reserved slot may have it.
@@ -89,7 +65,7 @@ impl Reader {
                     if !its.into_iter().flatten().any(|slot| slots.contains(slot)) {
                         continue;
                     }
-                    (subscription.id, self.look_at(subscription, &mut resources).await)
+                    (subscription.id, self.finish(subscription).await)
                 }
                 Err(error) => match error.unreadable().map(|unreadable| &unreadable.record) {
                     Some(RecordName::Subscription(id)) => {
@@ -103,59 +79,96 @@ impl Reader {
                             .for_each(|it| self.context.note_unreadable(it));
                         continue;
                     }
-                    None => return Read::Page { looked, after: last, stopped: Some(error) },
+                    None => {
+                        let error = chain(&error);
+                        warn!(%error, "could not read the subscriptions, will retry");
+                        return LanesEvent::PageRead { read, after: last, failed: true };
+                    }
                 },
             };
-            looked.push(Looked { id, found: self.without_unreadable(found).await });
+            read.push(self.read(id, found).await);
         }
         let after = last.filter(|_| seen == PAGE);
-        Read::Page { looked, after, stopped: None }
+        LanesEvent::PageRead { read, after, failed: false }
     }
 
-    /// What was found, where a record that cannot be read is as good as none: nothing is sent for
-    /// that subscription by this node, and lanes it had end. The next sweep looks again.
-    async fn without_unreadable(
+    /// Reads what the lanes of subscriptions need to start.
+    pub(super) async fn prepare(self, unprepared: Vec<UnpreparedLanes>) -> ReadEvent {
+        let mut resources = HashMap::new();
+        let mut read = Vec::with_capacity(unprepared.len());
+        for UnpreparedLanes { subscription, draws } in unprepared {
+            let id = subscription.id;
+            let prepared = self.prepare_one(&subscription, draws, &mut resources).await;
+            let found = prepared.map(|prepared| Some((subscription, Some(prepared))));
+            read.push(self.read(id, found).await);
+        }
+        LanesEvent::Read(read)
+    }
+
+    async fn prepare_one(
         &self,
-        found: Result<Option<FoundSubscription>>,
-    ) -> Result<Option<FoundSubscription>> {
-        let Err(error) = &found else { return found };
-        let Some(unreadable) = error.unreadable() else { return found };
+        subscription: &Subscription,
+        draws: bool,
+        resources: &mut HashMap<ResourceId, Arc<Resource>>,
+    ) -> Result<PreparedLanes> {
+        let resource = self.resource(subscription, resources).await?;
+        let drawn = match draws {
+            true => Some(self.context.repository.next_epoch().await?),
+            false => None,
+        };
+        Ok(PreparedLanes { resource, drawn })
+    }
+
+    /// What reading came to. For one that cannot be read this node sends nothing; the next sweep looks again.
+    async fn read(
+        &self,
+        id: SubscriptionId,
+        found: Result<Option<FoundLanes>>,
+    ) -> ReadSubscription {
+        let error = match found {
+            Ok(Some((subscription, prepared))) => {
+                return ReadSubscription::Found { subscription, prepared };
+            }
+            Ok(None) => return ReadSubscription::Gone(id),
+            Err(error) => error,
+        };
+        let passed_over = match error.unreadable() {
+            Some(unreadable) => self.pass_over(unreadable).await,
+            None => Err(error),
+        };
+        match passed_over {
+            Ok(()) => ReadSubscription::Unreadable(id),
+            Err(error) => {
+                warn!(subscription = %id, error = %chain(&error), "could not read it, will retry");
+                ReadSubscription::Failed(id)
+            }
+        }
+    }
+
+    async fn pass_over(&self, unreadable: &Unreadable) -> Result<()> {
         self.context.note_unreadable(unreadable);
         if let RecordName::Subscription(id) = unreadable.record
             && unreadable.deleted
         {
-            // Whoever marked it may have died before asking for this.
+            // The node that marked it may have died before asking for this.
             remove_later(&self.context, id).await?;
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// Does for a subscription what somebody left undone, and reads what its lanes need.
-    async fn look_at(
-        &self,
-        subscription: Subscription,
-        resources: &mut HashMap<ResourceId, Arc<Resource>>,
-    ) -> Result<Option<FoundSubscription>> {
+    /// Does for a subscription what its creator or remover left undone.
+    async fn finish(&self, subscription: Subscription) -> Result<Option<FoundLanes>> {
         let Some(subscription) = self.finish_creation(subscription).await? else {
             return Ok(None);
         };
         if subscription.status == SubscriptionStatus::Deleting {
-            // Whoever marked it may have died before asking for this.
+            // The node that marked it may have died before asking for this.
             remove_later(&self.context, subscription.id).await?;
         }
-        let active = subscription.status == SubscriptionStatus::Active;
-        let (mut resource, mut drawn) = (None, None);
-        if active && !self.directory.missing(&subscription).is_empty() {
-            resource = Some(self.resource(&subscription, resources).await?);
-            let moved = subscription.least_epoch > Epoch::ZERO;
-            if moved || self.directory.afresh(&subscription).is_some() {
-                drawn = Some(self.context.repository.next_epoch().await?);
-            }
-        }
-        Ok(Some(FoundSubscription { subscription: Arc::new(subscription), resource, drawn }))
+        Ok(Some((Arc::new(subscription), None)))
     }
 
-    /// Goes on with a creation that somebody began and did not finish in good time.
+    /// Goes on with a creation that was begun and not finished in good time.
     async fn finish_creation(&self, subscription: Subscription) -> Result<Option<Subscription>> {
         let age = self.context.now() - subscription.created_at;
         if subscription.status != SubscriptionStatus::Preparing || age < ABANDONED {

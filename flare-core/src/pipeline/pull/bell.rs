@@ -13,7 +13,7 @@ use crate::tools::lock;
 /// Who waits, by subscription.
 #[derive(Debug, Default)]
 pub(crate) struct PullBells {
-    /// How many wait, so that where nobody does a change costs one look at this.
+    /// How many wait, so that where none does a change costs one look at this.
     waiting: AtomicUsize,
     bells: Mutex<HashMap<SubscriptionId, (Arc<Notify>, usize)>>,
 }
@@ -42,7 +42,7 @@ impl PullBells {
     }
 }
 
-/// Somebody who waits.
+/// A pull that waits.
 #[derive(Debug)]
 pub(crate) struct PullListener<'a> {
     bells: &'a PullBells,

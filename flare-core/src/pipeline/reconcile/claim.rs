@@ -40,7 +40,7 @@ impl<'a> ReconcileClaim<'a> {
         self.take_job(job).await
     }
 
-    /// Takes it, whoever has it: that node learns so by its next write.
+    /// Takes it from the node that has it, which learns so by its next write.
     pub(super) async fn take(&mut self) -> Result<bool> {
         let job = self.job().await?;
         self.take_job(job).await

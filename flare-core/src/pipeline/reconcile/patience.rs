@@ -99,7 +99,7 @@ impl Looks {
                 is_time(stored, self.last.unwrap_or(stored), now, first)
             }
             (false, Some(before)) => is_time(stored, before, now, every),
-            // No task is anywhere, and nobody looked before: it is lost, however young it is.
+            // No task is anywhere, and no reconciler looked before: it is lost, however young it is.
             (false, None) => true,
         }
     }

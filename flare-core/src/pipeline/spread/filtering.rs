@@ -32,12 +32,11 @@ use crate::model::{
 use crate::pipeline::batch::batches;
 use crate::pipeline::context::Context;
 use crate::pipeline::load::Documents;
+use crate::pipeline::reading::show_each;
 use crate::pipeline::turn::Turn;
 use crate::port::Member;
 use crate::tools::lock;
 
-/// Documents read at a time, as nobody knows how large they are.
-const READ: usize = 16;
 /// Subscriptions read side by side, the first time their filters are needed.
 const SIDE_BY_SIDE: usize = 32;
 /// Filters, and resources, that are remembered; beyond it they are read again.
@@ -111,7 +110,7 @@ impl Selection {
 }
 
 /// What each filter says of each document, and which documents one of them refuses. Deletions are told to
-/// those who have a row, and to nobody else: no filter is asked about them.
+/// those who have a row, and to no others: no filter is asked about them.
 async fn judge(
     turn: &Turn<'_>,
     resource: &Resource,
@@ -121,30 +120,26 @@ async fn judge(
     let mut wanted = vec![Vec::with_capacity(documents.len()); filters.len()];
     let mut refused = Vec::new();
     let keys = documents.keys().map(|url| DocumentKey::new(turn.resource, url.clone()));
-    for keys in batches(READ, keys) {
-        let ask = |keys| turn.context.repository.documents(keys);
-        let read = turn.context.each_readable(keys.clone(), ask).await?;
-        for (key, document) in keys.into_iter().zip(read) {
-            let verdicts = match document.ok().flatten() {
-                Some(document) if document.version.is_gone() => {
-                    vec![Some(FilterVerdict::Refuses); filters.len()]
-                }
-                Some(document) => turn.context.verdicts(filters, resource, &document),
-                None => vec![None; filters.len()],
-            };
-            let before = refused.len();
-            for (wanted, verdict) in wanted.iter_mut().zip(verdicts) {
-                let wants = verdict != Some(FilterVerdict::Refuses);
-                wanted.push(wants);
-                if !wants && refused.len() == before {
-                    refused.push(key.clone());
-                }
+    let keys: Vec<DocumentKey> = keys.collect();
+    show_each(turn.context, &keys, |key, document| {
+        let verdicts = match document {
+            Some(document) if document.version.is_gone() => {
+                vec![Some(FilterVerdict::Refuses); filters.len()]
+            }
+            Some(document) => turn.context.verdicts(filters, resource, &document),
+            None => vec![None; filters.len()],
+        };
+        let before = refused.len();
+        for (wanted, verdict) in wanted.iter_mut().zip(verdicts) {
+            let wants = verdict != Some(FilterVerdict::Refuses);
+            wanted.push(wants);
+            if !wants && refused.len() == before {
+                refused.push(key.clone());
             }
         }
         turn.advances();
-        // Nobody else would run while thousands of filters are asked.
-        tokio::task::yield_now().await;
-    }
+    })
+    .await?;
     Ok((wanted, refused))
 }
 

@@ -22,7 +22,7 @@ use crate::port::Scan;
 /// - **RD2** Content is stored byte for byte; an equal or older revision never replaces it, and a
 ///   delete keeps the last known one.
 /// - **RD3** `dispatched` is a version. A change that notifies leaves it as it was, so that the
-///   document is undispatched; a tombstone nobody is told of (never seen, or raised) keeps a
+///   document is undispatched; a tombstone no client is told of (never seen, or raised) keeps a
 ///   dispatched document dispatched. Any stored change forgets the open set.
 /// - **RD4** Writes of one key in one batch take effect in their order.
 /// - **RD5** `open_partitions` stores the open set only while the document is at that version and

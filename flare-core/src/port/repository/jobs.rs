@@ -1,4 +1,4 @@
-//! Takes long work; gives it to whoever goes on with it.
+//! Takes long work; gives it to the node that goes on with it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
-use crate::port::Scan;
+use crate::port::{Listing, Page, Scan};
 
 /// Keeps stored jobs.
 ///
@@ -22,6 +22,7 @@ use crate::port::Scan;
 /// - **RJ6** `claim_job` takes place only if the job is due by the time named and no greater epoch has
 ///   written it; it stores epoch and due time, leaves the cursor, and gives the job as it is then. Of
 ///   several that claim a job at once, until a later time, one has it.
+/// - **RJ7** `list_jobs` gives all, due or not, oldest first (by id), with their total.
 #[async_trait]
 pub trait JobStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a job, unless there is one for its kind and subject; tells whether it did.
@@ -32,6 +33,9 @@ pub trait JobStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads the job of a kind and subject.
     async fn job(&self, kind: JobKind, subject: &str) -> Result<Option<Job>>;
+
+    /// Lists the jobs there are.
+    async fn list_jobs(&self, page: Page) -> Result<Listing<Job>>;
 
     /// Takes a job that is due by `due_by`, so that it is not due before `until`; gives it as it is
     /// stored, or nothing if it is not to be had.

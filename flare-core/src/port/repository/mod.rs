@@ -1,6 +1,8 @@
 //! Takes everything Flare has to remember; gives it back, changed only by single atomic
 //! conditional writes. One file per kind of thing; no backend needs a transaction over two.
 
+mod audit;
+mod consumers;
 mod documents;
 mod jobs;
 mod resources;
@@ -8,6 +10,8 @@ mod rows;
 mod spreading;
 mod subscriptions;
 
+pub use audit::AuditStore;
+pub use consumers::ConsumerStore;
 pub use documents::{
     ClosePartition, Closed, DocumentHead, DocumentStore, DocumentWrite, OpenPartitions, Opened,
     Operation, Undispatched, WriteOutcome,
@@ -21,18 +25,21 @@ pub use rows::{
 pub use spreading::{DocumentsSpread, SpreadAnswer, SpreadDocuments, WrittenRows, spread_in_steps};
 pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 
-/// The memory of Flare: its five stores, and what they can do.
+/// The memory of Flare: its seven stores, and what they can do.
 ///
 /// # What it costs
-/// Over a network a call is a round trip, so whoever calls asks for many things at once:
+/// Over a network a call is a round trip, so the core asks for many things at once:
 /// `flare-core/tests/pipeline/round_trips.rs` counts the calls from a put to the stored outcome and holds
 /// them to a fifth of one per delivery, in batches of a hundred, and to five for a single put. A backend should need one round
 /// trip for a batch, whatever number of items it has, and one for a scan that fits into a batch.
 ///
-/// # What holds for all five
+/// # What holds for all seven
 /// - Every write is a single atomic conditional write on one record (or a batch of such): nothing
 ///   needs a transaction. Between two records of one call a crash may fall.
-/// - What a call returned is durable, and seen by every later call from anywhere.
+/// - What a call returned is durable, and seen by every later call from anywhere. Marks of dispatch
+///   and what came of attempts are made again where they are missing: the power of the store's
+///   machine may take them back, with all that was written after them. Rows that were made may not
+///   be: by them a later owner knows what a client may hold.
 /// - "Store time" is the store's own clock, at millisecond resolution or finer; it never runs
 ///   backwards. `since`, `updated_at` and "due now" are store time.
 /// - Backends may keep booleans derived from versions (`pending`, `undispatched`) for their
@@ -54,7 +61,7 @@ pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 /// - **RU4** `match_resources` fails for URLs of whose answer it would be the first, and leaves it
 ///   out of all others.
 /// - **RU5** `members` gives a subscription that cannot be read all the same, with what can be read
-///   of it: its rows are made, for whoever can.
+///   of it: its rows are made, for nodes that can.
 /// - **RU6** `discard_subscription` marks it as deleting, without reading it; `move_resource` and
 ///   all that removes (resources, subscriptions, documents, rows) work on it as on any other.
 /// - **RU7** Every write keeps the fields it does not know.
@@ -63,7 +70,7 @@ pub use subscriptions::{Member, Replaced, SlotQuery, SubscriptionStore};
 /// - **RU9** A put or delete of a document that needs a newer format fails with that and changes
 ///   nothing; one of a damaged document takes place or fails, and either way no other is held up.
 pub trait Repository:
-    ResourceStore + SubscriptionStore + DocumentStore + RowStore + JobStore
+    ResourceStore + SubscriptionStore + DocumentStore + RowStore + JobStore + ConsumerStore + AuditStore
 {
     /// What this backend can do; read once, honoured above the port.
     fn facts(&self) -> RepositoryFacts;

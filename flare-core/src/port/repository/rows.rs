@@ -18,7 +18,7 @@ use crate::port::{Listing, Page, Scan};
 /// - **RR1** `next_epoch` gives a number greater than all it gave before, to anybody, for ever,
 ///   with the store's time. `store_time` tells that time alone.
 /// - **RR2** `spread_rows` does to each row what [`Row::spread`] says, creating it if need be:
-///   it raises `wanted` and `generation`; a row that becomes pending by it starts afresh at store
+///   it raises `wanted` and `generation`; a row that becomes pending by it begins anew at store
 ///   time, or when its client allows. It never touches settled, given up, present or epoch.
 ///   Repeating it changes nothing.
 /// - **RR3** `apply_rows` does to each row what [`Row::apply`] says, in one conditional write on
@@ -34,7 +34,8 @@ use crate::port::{Listing, Page, Scan};
 ///   and the earliest `due` among them.
 /// - **RR7** `claim_rows` hands up to `max` rows that are [claimable](Row::is_claimable) by store time
 ///   to the claim, earliest due first, and does to each what [`Row::claim`] says; no row is handed to
-///   two claims that both hold. `apply_claims` does what [`Row::apply_claimed`] says, by store time:
+///   two claims that both hold. A call is handed some as long as there are as many as all calls that are under
+///   way ask for, however much faster others are at the first of them. `apply_claims` does what [`Row::apply_claimed`] says, by store time:
 ///   after the claim lapsed it changes nothing.
 /// - **RR8** A row given up is a dead letter while it has details: listed oldest death first with
 ///   their total, and found by id; a settlement of that or a later version removes it.
@@ -59,7 +60,8 @@ use crate::port::{Listing, Page, Scan};
 /// - **RR17** A spread because of a backfill or resync begins its round as [`Row::spread`] says, and at
 ///   most once: repeating it changes nothing, and neither does one of an earlier round.
 /// - **RR18** `demand_rows` does to up to `max` rows that are [claimable](Row::is_claimable) by store
-///   time what [`Row::demand`] says, earliest due first, and says how many.
+///   time what [`Row::demand`] says, earliest due first, and says how many: some, as long as there are as
+///   many as all calls that are under way ask for.
 /// - **RR19** `spread_documents` has everyone whose insert returned before the call told of the documents,
 ///   as `spread_rows` would for each of them: of the first ones that fit into the rows allowed, those that
 ///   [still have to be spread](crate::model::Document::owes) at the version named. It says how many it took and whom it
@@ -70,6 +72,11 @@ use crate::port::{Listing, Page, Scan};
 ///   the document are written, whatever crashes.
 /// - **RR22** What it gives back was read no sooner than it was written: rows as they are then, each with
 ///   its document, content included; no more content than may be given, and nothing that cannot be read.
+/// - **RR23** `pending_each` gives of every subscription that has something pending what `count_pending`
+///   says of it, each once, in an order of its own. Its cost grows with what is pending, not with the
+///   subscriptions or rows there are.
+/// - **RR24** `scan_lanes` gives the states of all lanes of all subscriptions, each once and as `lanes`
+///   gives it, in an order of its own.
 #[async_trait]
 pub trait RowStore: fmt::Debug + Send + Sync + 'static {
     /// The store's time.
@@ -101,6 +108,9 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
 
     /// Counts what is pending, of one subscription or of all.
     async fn count_pending(&self, subscription: Option<SubscriptionId>) -> Result<Pending>;
+
+    /// Counts what is pending, of each subscription by itself.
+    fn pending_each(&self) -> Scan<'_, (SubscriptionId, Pending)>;
 
     /// Applies effects of a lane's owner, fenced; one answer per row.
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>>;
@@ -144,6 +154,9 @@ pub trait RowStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads the states of a subscription's lanes, all of them.
     async fn lanes(&self, subscription: SubscriptionId) -> Result<Listing<LaneState>>;
+
+    /// Reads the states of the lanes of all subscriptions.
+    fn scan_lanes(&self) -> Scan<'_, LaneState>;
 }
 
 /// An epoch and the store's time at which it was drawn.

@@ -53,7 +53,7 @@ impl SpreadDocuments {
         fit.min(self.documents.len())
     }
 
-    /// Whether it is not the store's to do: of several partitions each is spread by itself, and whoever has
+    /// Whether it is not the store's to do: of several partitions each is spread by itself, and a client that has
     /// a filter has its documents looked at first.
     pub fn is_apart(&self, partitions: usize, members: &[Member]) -> bool {
         let plain = partitions <= 1 && !members.iter().any(|member| member.filtered);
@@ -169,7 +169,7 @@ async fn read_back(
         .flat_map(|url| members.iter().map(|member| RowKey::new(member.subscription, url.clone())));
     let documents = store.documents(spread.iter().map(key).collect());
     let (documents, rows) = futures::join!(documents, store.rows(rows.collect()));
-    // Whoever looks for them finds out what is the matter.
+    // A spread that looks for them finds out what is the matter.
     let (Ok(documents), Ok(rows)) = (documents, rows) else { return Ok(Vec::new()) };
     let mut by_url: HashMap<DocumentUrl, Vec<Row>> = HashMap::new();
     for row in rows.into_iter().flatten() {

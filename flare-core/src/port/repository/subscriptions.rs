@@ -22,8 +22,8 @@ use crate::port::{Listing, Page, Scan};
 /// - **RS2** A partition never holds more than `partition_limit` subscriptions, however many are
 ///   inserted at once; seats that were left are taken again.
 /// - **RS3** Among the subscriptions of a resource that are not deleting no url is used twice:
-///   the later insert or replacement is [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) on
-///   `endpoint.url` and changes nothing.
+///   the later insert or replacement is [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) on the
+///   field that has it ([`field_of_url`](crate::model::SubscriptionSpec::field_of_url)) and changes nothing.
 /// - **RS4** `partitions` names every partition with a subscription whose insert returned before
 ///   the call.
 /// - **RS5** `members` gives every subscription of the partition whose insert returned before the
@@ -43,6 +43,8 @@ use crate::port::{Listing, Page, Scan};
 ///   order is the store's own and never changes, so that a scan after one of them goes on where
 ///   another ended, also if that one is gone meanwhile. Its cost grows with what is found, not with
 ///   the subscriptions there are.
+/// - **RS11** `scan_members` gives of the subscriptions of all partitions of all resources what
+///   `members` gives, each once, in an order of its own. It is asked often: it reads no settings.
 #[async_trait]
 pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a new subscription and finds it a partition; its own `partition` is ignored.
@@ -77,6 +79,9 @@ pub trait SubscriptionStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads who sits in a partition.
     async fn members(&self, resource: ResourceId, partition: PartitionId) -> Result<Vec<Member>>;
+
+    /// Reads who sits in any partition of any resource.
+    fn scan_members(&self) -> Scan<'_, Member>;
 
     /// Replaces a subscription (settings, status, reason) that is still at `generation`.
     async fn replace_subscription(
@@ -192,11 +197,11 @@ impl Member {
 /// What became of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "one per call, and unboxed it is easier to use")]
-pub enum Replaced {
+pub enum Replaced<T = Subscription> {
     /// It took place; this is stored now.
-    Done(Subscription),
-    /// Somebody was faster; this is stored.
-    Conflict(Subscription),
-    /// There is no such subscription.
+    Done(T),
+    /// Another change was faster; this is stored.
+    Conflict(T),
+    /// There is none of that id.
     Missing,
 }

@@ -2,8 +2,9 @@
 //! clients see when nodes join, die, are drained, freeze, or are only for some of the work. At every
 //! request it is looked who works the slot and whether another request for it is under way.
 
+mod backfill;
+mod feed;
 mod hosts;
-mod news;
 mod node;
 mod observed;
 mod pins;

@@ -55,8 +55,8 @@ impl Seen {
             }
             None => (slot_of(subscription, plan.slots.len()), Epoch::ZERO),
         };
-        let (node, tenure) = plan.slots[slot].worker()?;
-        Some((self.names.get(&node)?, tenure.epoch.max(least)))
+        let (node, takeover) = plan.slots[slot].worker()?;
+        Some((self.names.get(&node)?, takeover.epoch.max(least)))
     }
 }
 

@@ -166,4 +166,8 @@ fn a_slot_is_put_on_the_node_that_somebody_names() {
     assert_eq!(*world.view("a").pins, [(0, "a".to_owned())].into(), "neither undoes the other");
     let beyond = world.ask(a.pin_slot(SLOTS + RESERVED, None)).unwrap_err();
     assert_eq!((beyond.kind(), beyond.field()), (ErrorKind::NotFound, Some("slot")));
+    let unknown = world.ask(a.pin_slot(0, Some("c"))).unwrap_err();
+    assert_eq!((unknown.kind(), unknown.field()), (ErrorKind::Invalid, Some("node")));
+    assert_eq!(unknown.detail(), "no node has that name: there are a, b");
+    assert_eq!(*world.view("a").pins, [(0, "a".to_owned())].into(), "it changes nothing");
 }

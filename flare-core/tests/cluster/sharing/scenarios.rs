@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_core::cluster::{ClusterSettings, Health, NodeRecord, Roles, Standing};
+use flare_core::cluster::{ClusterSettings, Health, Membership, NodeRecord, Roles};
 use flare_core::{ErrorKind, Flare};
 
 use super::world::{SLOTS, TTL, World, secs};
@@ -45,9 +45,9 @@ fn a_handle_whose_runtime_is_not_run_is_no_member() {
     let builder = Flare::builder(world.memory.clone()).delivery(Arc::new(world.hosts.clone()));
     let (flare, runtime) = builder.build().unwrap();
     assert!(world.ask(flare.cluster()).unwrap().nodes.is_empty());
-    assert_eq!(flare.node().standing, Standing::Outside);
+    assert_eq!(flare.node().membership, Membership::Outside);
     runtime.unused();
-    assert_eq!(flare.node().standing, Standing::Left);
+    assert_eq!(flare.node().membership, Membership::Left);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn settings_that_contradict_each_other_are_refused_by_name() {
     let world = World::new(11);
     let builder = Flare::builder(world.memory.clone()).delivery(Arc::new(world.hosts.clone()));
     let error = builder.cluster(settings).build().unwrap_err();
-    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("hand-over-limit")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("hand_over_limit")));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     world.pass(secs(1));
     assert_eq!(world.view("c").health, Health::Yellow);
     assert!(world.hosts.in_flight("b") > 0, "what is in flight may finish");
-    assert_eq!(world.flare("b").node().standing, Standing::Leaving);
+    assert_eq!(world.flare("b").node().membership, Membership::Leaving);
     world.until(secs(20), |world| world.view("c").nodes.len() == 2);
     assert_eq!(world.told(1).len(), CLIENTS as usize, "nothing was sent again");
     assert_eq!(world.view("c").health, Health::Green);
@@ -114,8 +114,8 @@ fn a_node_that_is_drained_hands_over_and_leaves_and_nobody_is_told_twice() {
     world.until(secs(5), all_told(2));
     assert!(!world.tellers(2).contains("b"));
     assert!(!world.nodes["b"].has_ended(), "it goes on taking documents");
-    let standing = |name: &str| world.flare(name).node().standing;
-    assert_eq!([standing("a"), standing("b")], [Standing::Member, Standing::Left]);
+    let membership = |name: &str| world.flare(name).node().membership;
+    assert_eq!([membership("a"), membership("b")], [Membership::Member, Membership::Left]);
     let error = world.ask(world.flare("a").drain_node(b)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     // One that is asked to end does the same, and ends.

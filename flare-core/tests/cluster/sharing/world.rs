@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
+use flare_core::Settings;
 use flare_core::cluster::{ClusterSettings, ClusterView, Health};
 use flare_core::model::{
     DocumentChange, NewResource, Resource, Subscription, SubscriptionSpec, Timestamp,
 };
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, Lease, Queue, Repository};
 use flare_core::{Backend, Flare};
 use flare_testkit::{ManualClock, intercept};

@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::Script;
+use flare_core::Settings;
+use flare_core::internals::Script;
 use flare_core::model::{Epoch, Resource, Subscription, SubscriptionId, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_testkit::World;
 use tokio::sync::{mpsc, oneshot};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use flare_core::Settings;
+use flare_core::internals::Shortcuts;
 use flare_core::model::{LaneId, Placement};
-use flare_core::pipeline::{Settings, Shortcuts};
 use flare_core::port::{Clock, DeliveryOutcome, Queue, QueueName, Reply, RetryAfter};
 use futures::TryStreamExt;
 

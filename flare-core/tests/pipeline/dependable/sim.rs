@@ -5,9 +5,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flare_core::Settings;
 use flare_core::model::subscription::{RetryPolicy, SubscriptionBuilder};
 use flare_core::model::{Resource, Row, Subscription, SubscriptionId, SubscriptionSpec, Timestamp};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, DeliveryOutcome, Reply, RetryAfter};
 use flare_testkit::{FarRepository, Recorded};
 
@@ -131,11 +131,11 @@ pub(crate) fn hook(host: &str) -> SubscriptionBuilder {
 }
 
 /// So many retries, all after the same time.
-pub(crate) fn every(seconds: u32, retries: u32) -> RetryPolicy {
+pub(crate) fn every(seconds: u64, retries: u32) -> RetryPolicy {
     RetryPolicy::builder()
         .num_retries(retries)
-        .min_delay_target(seconds)
-        .max_delay_target(seconds)
+        .min_delay_target(Duration::from_secs(seconds))
+        .max_delay_target(Duration::from_secs(seconds))
         .build()
         .unwrap()
 }

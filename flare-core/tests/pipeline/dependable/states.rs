@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_core::ErrorKind;
+use flare_core::EventKind;
 use flare_core::model::{Subscription, SubscriptionStatus};
-use flare_core::pipeline::EventKind;
 use flare_core::port::{DeliveryOutcome, FailureKind, SubscriptionStore};
 
 use super::sim::{Sim, every, hook};

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use flare_backend_memory::MemoryBackend;
-use flare_core::Flare;
 use flare_core::http::{Guard, HttpConfig};
 use flare_core::model::subscription::SubscriptionBuilder;
 use flare_core::model::{NewResource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
+use flare_core::{EventKind, Flare, Settings};
 use flare_testkit::{Answer, HttpTarget};
 
 use super::gauge::{Gauge, pause};
@@ -135,8 +134,11 @@ async fn retry_after_is_honoured_in_seconds_and_as_a_date() {
         let spec = SubscriptionSpec::post(target.url("/{id}"));
         let flare = flare(settings, vec![spec]).await;
         let start = std::time::Instant::now();
+        let mut events = flare.events();
         put(&flare, 1).await;
-        reaches(&target, 1).await;
+        // That it came is not enough: what is sent before its answer is read is not held.
+        let event = events.next().await.map(|event| event.kind);
+        assert!(matches!(event, Some(EventKind::Failed { .. })), "{value}: {event:?}");
         // Another document, which nobody refused.
         flare.put_json("http://api.example/docs/9", r#"{"rev":1}"#).await.unwrap();
         reaches(&target, 2).await;

@@ -6,7 +6,7 @@ use super::model::{Act, KINDS, Model, NARROW, WIDE};
 use super::world::{CALL, Overlapping, change};
 
 /// More than the calls of any put or delete, in halves of one.
-const STEPS: u32 = 14;
+const STEPS: u32 = 18;
 
 #[tokio::test]
 async fn a_put_that_dies_half_way_is_finished_by_the_reconciler() {
@@ -44,6 +44,31 @@ async fn a_put_that_died_half_way_is_found_and_deleted() {
         let after = overlapping.model().await;
         assert_eq!(after.live(), None, "{step}: {after:?}");
         assert_eq!(after.held(), [Some(None), None, Some(None)], "{step}: {after:?}");
+    }
+    assert!(half_way > 0, "no crash fell between the two writes");
+}
+
+/// A put that died half way, and a resource that is more specific still: the next put leaves both that came before.
+#[tokio::test]
+async fn a_move_out_of_a_move_that_died_leaves_both_resources() {
+    let before = [Act::Create(WIDE), Act::Put(1), Act::Create(1)];
+    let mut half_way = 0;
+    for step in 0..STEPS {
+        let mut overlapping = Overlapping::after(&before).await;
+        overlapping.world.crash().await;
+        abort(&overlapping, Act::Put(2), step).await;
+        let model = overlapping.model().await;
+        let live = |kind: usize| matches!(model.kinds[kind], Some(Some((_, false))));
+        half_way += u32::from(live(1) && live(WIDE));
+        overlapping.act(Act::Create(NARROW)).await;
+        overlapping.act(Act::Put(3)).await;
+        overlapping.world.start();
+        overlapping.world.pass(Duration::from_secs(12)).await;
+        overlapping.world.settled().await;
+        let after = overlapping.model().await;
+        assert_eq!(after.live().map(|(kind, _)| kind), Some(NARROW), "{step}: {after:?}");
+        // The client of the first was told to create it, and that it is gone.
+        assert_eq!(after.held()[WIDE], Some(None), "{step}: {after:?}");
     }
     assert!(half_way > 0, "no crash fell between the two writes");
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::support::{World, few_slots, in_memory, url};
+use flare_core::Settings;
 use flare_core::model::Resource;
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, Page, QueueName};
 use flare_testkit::{FaultPlan, FaultyRepository, intercept};
 use futures::future::join_all;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flare_core::pipeline::Settings;
+use flare_core::Settings;
 use flare_core::port::Clock;
 
 use super::world::{Nodes, seconds, url};

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use flare_core::Flare;
+use flare_core::Settings;
 use flare_core::cluster::ClusterSettings;
 use flare_core::model::{NewResource, Resource, SubscriptionSpec};
-use flare_core::pipeline::Settings;
 use flare_core::port::{Clock, QueueName};
 use flare_testkit::CountingRepository;
 

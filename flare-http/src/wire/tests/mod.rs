@@ -1,5 +1,6 @@
-//! Takes subscriptions as users write them; checks each rule of the table, and what a read shows.
+//! Takes subscriptions and consumers as users write them; checks each rule of the table, and what a read shows.
 
+mod consumer;
 mod dead_letter;
 mod described;
 mod forms;

@@ -126,8 +126,8 @@ fn delivery_retry_without_an_object_is_flares_default() {
     let retry = *delivering("").unwrap().delivery().retry();
     assert_eq!(retry, RetryPolicy::default());
     assert_eq!((retry.num_retries(), retry.num_no_delay_retries()), (83, 0));
-    assert_eq!((retry.num_min_delay_retries(), retry.min_delay_target()), (2, 5));
-    assert_eq!((retry.num_max_delay_retries(), retry.max_delay_target()), (69, 3600));
+    assert_eq!((retry.num_min_delay_retries(), retry.min_delay_target().as_secs()), (2, 5));
+    assert_eq!((retry.num_max_delay_retries(), retry.max_delay_target().as_secs()), (69, 3600));
     assert_eq!(retry.num_backoff_retries(), 12);
     assert_eq!(retry.backoff_function(), BackoffFunction::Exponential);
 }
@@ -137,8 +137,8 @@ fn delivery_retry_with_an_object_takes_snss_defaults() {
     let retry = *delivering(r#""retry":{}"#).unwrap().delivery().retry();
     assert_eq!(retry, RetryPolicy::builder().build().unwrap());
     assert_eq!((retry.num_retries(), retry.num_no_delay_retries()), (3, 0));
-    assert_eq!((retry.num_min_delay_retries(), retry.min_delay_target()), (0, 20));
-    assert_eq!((retry.num_max_delay_retries(), retry.max_delay_target()), (0, 20));
+    assert_eq!((retry.num_min_delay_retries(), retry.min_delay_target().as_secs()), (0, 20));
+    assert_eq!((retry.num_max_delay_retries(), retry.max_delay_target().as_secs()), (0, 20));
     assert_eq!(retry.backoff_function(), BackoffFunction::Linear);
     let given = r#""retry":{"numRetries":100,"numNoDelayRetries":1,"minDelayTarget":1,
         "numMinDelayRetries":2,"maxDelayTarget":3600,"numMaxDelayRetries":97,

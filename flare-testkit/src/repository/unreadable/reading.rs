@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use flare_core::Result;
 use flare_core::model::{
-    DocumentKey, Epoch, Job, JobKind, LaneId, LaneState, RecordName, ResourceId, RowKey,
-    Subscription, SubscriptionId, Timestamp,
+    Actor, AuditAction, AuditEntry, AuditSubject, DocumentKey, Epoch, Job, JobKind, LaneId,
+    LaneState, RecordName, ResourceId, RowKey, Subscription, SubscriptionId, Timestamp,
 };
 use flare_core::port::{Page, PendingQuery, SlotQuery};
 
@@ -158,6 +158,25 @@ pub async fn ru2_scans_go_on(subject: Spoilt) {
             assert_eq!(found, keys[1..3][..limit.min(2)], "at most {limit}");
         }
 
+        let subscription = stored[0].id;
+        let epoch = epochs(&repo).await[0];
+        for shard in 0..3 {
+            let state = LaneState::new(LaneId::new(subscription, shard));
+            only(repo.store_lanes(epoch, vec![state]).await).unwrap();
+        }
+        let spoilt = [RecordName::Lane(LaneId::new(subscription, 1))];
+        subject.spoil(spoilt[0].clone(), how).await;
+        let its = |it: &Result<LaneState>| match it {
+            Ok(state) => state.lane.subscription == subscription,
+            Err(error) => error.unreadable().is_some_and(|it| it.record == spoilt[0]),
+        };
+        let all: Vec<_> = every(repo.scan_lanes()).await.into_iter().filter(its).collect();
+        assert_eq!(all.len(), 3, "it is one of them");
+        let mut found: Vec<_> =
+            readable(all, &spoilt, how).into_iter().map(|it| it.lane.shard).collect();
+        found.sort_unstable();
+        assert_eq!(found, [0, 2]);
+
         let due = |step: u64| LONG_AGO + Duration::from_millis(step);
         let mut jobs = Vec::new();
         for step in 0..4 {
@@ -190,6 +209,11 @@ pub async fn ru2_scans_go_on(subject: Spoilt) {
 /// RU3: a list gives it apart, in its place.
 pub async fn ru3_lists_give_it_apart(subject: Spoilt) {
     let (repo, make) = (repo(&subject), Make::new("ru3"));
+    // Before any of them is spoilt: what a damaged one holds is RU8's to say.
+    let jobs = ["0", "1"].map(|it| Job::new(make.id(), JobKind::Queue, it, Timestamp::EPOCH));
+    for job in &jobs {
+        assert!(repo.insert_job(job.clone()).await.unwrap());
+    }
     for (round, how) in UNREADABLE.into_iter().enumerate() {
         let of: ResourceId = make.id();
         let stored = subscriptions(&repo, &make, of).await;
@@ -248,6 +272,26 @@ pub async fn ru3_lists_give_it_apart(subject: Spoilt) {
         let shards: Vec<u16> = lanes.items.iter().map(|it| it.lane.shard).collect();
         assert_eq!(shards, [0, 2]);
         assert_named(&lanes.unreadable[0], &name, how);
+
+        let job = &jobs[round];
+        let slot = AuditSubject::slot(u32::try_from(round).unwrap());
+        let entry = AuditEntry::new(
+            make.id(),
+            Timestamp::EPOCH,
+            Actor::Host,
+            AuditAction::Pinned,
+            slot.clone(),
+        );
+        repo.insert_audit(vec![entry.clone()]).await.unwrap();
+        let names = (RecordName::Job(job.id), RecordName::Audit(entry.id));
+        subject.spoil(names.0.clone(), how).await;
+        subject.spoil(names.1.clone(), how).await;
+        let found = repo.list_jobs(Page::new(100, 0)).await.unwrap();
+        assert_eq!((found.total, found.items.len()), (2, 1 - round));
+        assert_named(&found.unreadable[round], &names.0, how);
+        let entries = repo.list_audit(Some(&slot), Page::new(100, 0)).await.unwrap();
+        assert_eq!((entries.items, entries.total), (vec![], 1));
+        assert_named(&entries.unreadable[0], &names.1, how);
     }
 }
 

@@ -36,6 +36,7 @@ faults! {
     "rs8": LanesOutliveTheirSubscription;
     "rs9": SecretsLost;
     "rs10": SlotsForgetWhoLeaves, SlotsForgetWhoIsReserved, SlotsGiveEverybody, SlotScanBeginsAnew;
+    "rs11": MembersOfOneResourceAlone, DeletingOnesAreScanned, MembersScannedTwice;
     "rd1": StaleSaysUnchanged, EveryWriterCreates, LeavesWhateverIsThere;
     "rd2": ContentIsRewritten, EqualRevisionReplaces, DeleteDropsContent;
     "rd3": DispatchedIsAFlag, SilentTombstonesAreUndispatched, RaisedTombstonesAreDispatched,
@@ -59,7 +60,7 @@ faults! {
     "rr4": SpreadLostBesideAnEffect;
     "rr5": PendingLatestFirst, BucketsIgnored, DueByIsExclusive, OnePendingRowMore;
     "rr6": LagOffByOne, NextDueForgotten;
-    "rr7": ClaimsHandedOutTwice, LapsedClaimsSettle;
+    "rr7": ClaimsHandedOutTwice, LapsedClaimsSettle, BeatenPullersGetNothing;
     "rr8": NewestDeathFirst, DeadLettersLoseTheirError, DeadLettersFoundOutOfOrder;
     "rr9": ReplaysTwice, ReplayRestartsWhatIsPending;
     "rr10": RetentionReplays, RetentionIsImpatient, RetentionTakesOneMore;
@@ -70,17 +71,39 @@ faults! {
     "rr15": RowsOfRepeatTheLast, RowsOfAnotherResource, OneRowOfADocumentMore;
     "rr16": RefusedMakesARow;
     "rr17": RoundsBeginAgain;
-    "rr18": DemandsOneMore, DemandIgnored;
+    "rr18": DemandsOneMore, DemandIgnored, BeatenDemandsMarkNothing;
     "rr19": SpreadsWhatIsOvertaken, SpreadTellsNoMember;
     "rr20": SpreadsOneOfSeveralPartitions;
     "rr21": SpreadDispatchesWhatItLeaves, SpreadNeverDispatches;
     "rr22": SpreadGivesRowsOfBefore, SpreadGivesAnyContent;
+    "rr23": OneThatIsBehindIsLeftOut, CountsOfEachOffByOne, AgeOfEachForgotten, EveryoneIsCounted;
+    "rr24": OneLaneIsLeftOut, ScannedLanesLoseTheirEpoch;
     "rj1": InsertingJobsAlwaysSaysYes;
     "rj2": JobsLatestFirst, OneDueJobMore, DueJobsAreOverdue;
     "rj3": JobFenceIgnored, CursorLost, FinishingIsNotFenced;
     "rj4": FinishedJobsStay;
     "rj5": FindsOnlyDueJobs;
     "rj6": ClaimsJobsNotDue, ClaimsJobsAsTheyWere;
+    "rj7": ListsDueJobsAlone, JobsListedNewestFirst, JobTotalIsOfThePage;
+    "rc1": ConsumerInsertReturnsWhatWasGiven, SecondInsertOfAConsumerReplaces, ConsumersLoseNulls;
+    "rc2": ConsumersReplacedAtAnyGeneration, ConsumersReplacedWithWhatWasGiven,
+        BeatenReplacementLearnsNothing, ReplacedConsumersLoseTheirState,
+        ReplacedConsumersLoseTheirRejects;
+    "rc3": ConsumersNewestFirst, ConsumerTotalIsOfThePage, ConsumerScanRepeatsTheLast,
+        ConsumerScanBackwards;
+    "rc4": StatesOutliveTheirConsumer, RejectsOutliveTheirConsumer, LateStatesSayDone,
+        LateStatesStay, LateRejectsStay, CrossingStatesStay, CrossingRejectsStay,
+        ConsumersRemovedAtAnyGeneration, ConsumersRemovedAfterALook, ConsumersLeftSayGone;
+    "rc5": StateFenceIgnored, EqualEpochsAreFenced, StateEpochsLost, StatesOfOneConsumerAlone,
+        ClaimsFenceNothing, ClaimsForgetTheState;
+    "rc6": RejectsStayAsTheyWere, OneRejectMoreIsKept, RejectsKeptFirst, EveryConsumerKeepsTheLast,
+        RejectsOfNobodyWait;
+    "rc7": RejectsNewestFirst, RejectTotalIsOfThePage, RejectBodiesAreText, RejectsOfAnyConsumer;
+    "rc8": RemovesRejectsOfAnyConsumer, RemovesAllRejects, ExpiresAtTheTimeItself,
+        ExpiresOneRejectMore, ExpiringSaysTheLimit, ExpiresRejectsOfAnyConsumer;
+    "ra1": AuditDetailsLost, AuditEntriesReplaced, KnownEntriesHoldUpOthers;
+    "ra2": AuditOldestFirst, AuditTotalIsOfThePage, AuditOfEverySubject, AuditSubjectsIgnoreCase;
+    "ra3": TrimsOneEntryMore, TrimsTheNewest, TrimsTheTimeItself, TrimSaysTheLimit;
     "ru1": UnreadableRowsAreMissing;
     "ru2": ScanEndsAtUnreadable, UnreadableTakesAPlace;
     "ru3": ListFailsWithUnreadable;

@@ -1,9 +1,9 @@
-//! Breaks RJ1 to RJ6.
+//! Breaks RJ1 to RJ7.
 
 use async_trait::async_trait;
 use flare_core::Result;
 use flare_core::model::{Applied, Epoch, Job, JobId, JobKind, Timestamp};
-use flare_core::port::{JobStore, Scan};
+use flare_core::port::{JobStore, Listing, Page, Scan};
 use futures::{StreamExt, TryStreamExt};
 
 use super::{BrokenRepository, Fault, changed, one_more};
@@ -39,6 +39,21 @@ impl JobStore for BrokenRepository {
         let found = self.inner.job(kind, subject).await?;
         let due = |job: &Job| job.due <= Timestamp::from_unix_seconds(2_000_000_000);
         Ok(found.filter(|job| due(job) || !self.has(Fault::FindsOnlyDueJobs)))
+    }
+
+    async fn list_jobs(&self, page: Page) -> Result<Listing<Job>> {
+        let mut listing = self.inner.list_jobs(page).await?;
+        if self.has(Fault::ListsDueJobsAlone) {
+            let due = |job: &Job| job.due <= Timestamp::from_unix_seconds(2_000_000_000);
+            listing.items.retain(due);
+        }
+        if self.has(Fault::JobsListedNewestFirst) {
+            listing.items.reverse();
+        }
+        if self.has(Fault::JobTotalIsOfThePage) {
+            listing.total = (listing.items.len() + listing.unreadable.len()) as u64;
+        }
+        Ok(listing)
     }
 
     async fn claim_job(

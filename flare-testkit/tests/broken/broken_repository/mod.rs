@@ -1,5 +1,7 @@
 //! Takes a repository that keeps its contract; gives one that breaks it in one way.
 
+mod audit;
+mod consumers;
 mod documents;
 mod fault;
 mod jobs;
@@ -13,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use flare_core::Result;
 use flare_core::model::{
-    Content, DocumentKey, DocumentUrl, Epoch, LaneState, MovedFrom, Resource, SubscriptionId,
+    ConsumerId, ConsumerState, Content, DocumentKey, DocumentUrl, Epoch, LaneState, MovedFrom,
+    Reject, Resource, SubscriptionId,
 };
 use flare_core::port::{Repository, RepositoryFacts, Scan};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -41,6 +44,9 @@ struct Memory {
     drawn: Option<Epoch>,
     ghosts: u64,
     outlived: Vec<LaneState>,
+    consumers: BTreeSet<ConsumerId>,
+    left_states: Vec<(ConsumerId, Epoch, ConsumerState)>,
+    left_rejects: Vec<Reject>,
 }
 
 impl BrokenRepository {

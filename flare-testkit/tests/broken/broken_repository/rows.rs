@@ -1,6 +1,6 @@
-//! Breaks RR1 to RR22.
+//! Breaks RR1 to RR24.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use flare_core::port::{
 };
 use futures::TryStreamExt;
 
-use super::{BrokenRepository, Fault, changed, first, one_more};
+use super::{BrokenRepository, Fault, changed, ending, first, one_more};
 
 #[async_trait]
 impl RowStore for BrokenRepository {
@@ -49,7 +49,10 @@ impl RowStore for BrokenRepository {
             let (wanted, change) = (spread.wanted, spread.cause == SpreadCause::Change);
             let known =
                 |row: &Row| change && row.wanted == wanted && row.settled == Some(row.wanted);
-            if self.has(Fault::RefusedMakesARow) && !spread.makes_row() {
+            if self.has(Fault::RefusedMakesARow)
+                && !spread.makes_row()
+                && self.row(&key).await.is_none()
+            {
                 spread.cause = SpreadCause::Change;
             }
             if self.has(Fault::RoundsBeginAgain)
@@ -159,6 +162,24 @@ impl RowStore for BrokenRepository {
         Ok(pending)
     }
 
+    fn pending_each(&self) -> Scan<'_, (SubscriptionId, Pending)> {
+        let fault = self.fault;
+        let told = self.memory().spread_to.clone();
+        changed(self.inner.pending_each(), move |counts| match fault {
+            Fault::OneThatIsBehindIsLeftOut => drop(counts.pop()),
+            Fault::CountsOfEachOffByOne => counts.iter_mut().for_each(|(_, it)| it.count += 1),
+            Fault::AgeOfEachForgotten => {
+                counts.iter_mut().for_each(|(_, it)| it.oldest_since = None);
+            }
+            Fault::EveryoneIsCounted => {
+                let known: BTreeSet<_> = counts.iter().map(|(id, _)| *id).collect();
+                let others = told.into_iter().filter(|id| !known.contains(id));
+                counts.extend(others.map(|id| (id, Pending::default())));
+            }
+            _ => {}
+        })
+    }
+
     async fn apply_rows(&self, epoch: Epoch, updates: Vec<RowUpdate>) -> Vec<Result<Applied>> {
         let mut answers = Vec::new();
         for mut update in updates {
@@ -193,6 +214,9 @@ impl RowStore for BrokenRepository {
 
     async fn claim_rows(&self, request: ClaimRows) -> Result<Vec<Row>> {
         let (subscription, max) = (request.subscription, request.max);
+        if self.has(Fault::BeatenPullersGetNothing) && self.is_beaten().await {
+            return Ok(Vec::new());
+        }
         let rows = self.inner.claim_rows(request).await?;
         if rows.is_empty() && self.has(Fault::ClaimsHandedOutTwice) {
             let query = PendingQuery::new(subscription, max);
@@ -202,6 +226,9 @@ impl RowStore for BrokenRepository {
     }
 
     async fn demand_rows(&self, subscription: SubscriptionId, max: usize) -> Result<u64> {
+        if self.has(Fault::BeatenDemandsMarkNothing) && self.is_beaten().await {
+            return Ok(0);
+        }
         let max = one_more(max, self.has(Fault::DemandsOneMore));
         self.inner.demand_rows(subscription, max).await
     }
@@ -366,11 +393,37 @@ impl RowStore for BrokenRepository {
         }
         Ok(lanes)
     }
+
+    fn scan_lanes(&self) -> Scan<'_, LaneState> {
+        if self.has(Fault::ScanEndsAtUnreadable) {
+            return ending(self.inner.scan_lanes());
+        }
+        let (one_less, no_epoch) =
+            (self.has(Fault::OneLaneIsLeftOut), self.has(Fault::ScannedLanesLoseTheirEpoch));
+        changed(self.inner.scan_lanes(), move |lanes| {
+            if one_less {
+                lanes.pop();
+            }
+            if no_epoch {
+                lanes.iter_mut().for_each(|state| state.epoch = Epoch::ZERO);
+            }
+        })
+    }
 }
 
 impl BrokenRepository {
     async fn row(&self, key: &RowKey) -> Option<Row> {
         first(self.inner.rows(vec![key.clone()]).await).unwrap_or_default()
+    }
+
+    /// Whether another call is at the same rows: all that are come to this before the first of them goes on.
+    async fn is_beaten(&self) -> bool {
+        let others = self.applying.fetch_add(1, Ordering::SeqCst);
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        self.applying.fetch_sub(1, Ordering::SeqCst);
+        others > 0
     }
 
     /// Lets a row begin again, as nobody but a spread or a replay of its own may.

@@ -1,4 +1,4 @@
-//! Breaks RS1 to RS10, and of RU what is about subscriptions.
+//! Breaks RS1 to RS11, and of RU what is about subscriptions.
 
 use async_trait::async_trait;
 use flare_core::model::subscription::Mode;
@@ -8,7 +8,7 @@ use flare_core::model::{
 };
 use flare_core::port::{Listing, Member, Page, Replaced, Scan, SlotQuery, SubscriptionStore};
 use flare_core::{Error, Result};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{BrokenRepository, Fault, changed, ending};
 
@@ -127,6 +127,37 @@ impl SubscriptionStore for BrokenRepository {
             members.extend(deleting.map(Member::of));
         }
         Ok(members)
+    }
+
+    fn scan_members(&self) -> Scan<'_, Member> {
+        let inner = &self.inner;
+        let (alone, deleting, twice) = (
+            self.has(Fault::MembersOfOneResourceAlone),
+            self.has(Fault::DeletingOnesAreScanned),
+            self.has(Fault::MembersScannedTwice),
+        );
+        let read = async move {
+            let mut members: Vec<Member> = inner.scan_members().try_collect().await?;
+            let everybody: Vec<_> = if alone || deleting {
+                inner.scan_subscriptions(None).try_collect().await?
+            } else {
+                Vec::new()
+            };
+            if let Some(first) = everybody.first().filter(|_| alone) {
+                let its =
+                    |id| everybody.iter().any(|it| it.id == id && it.resource == first.resource);
+                members.retain(|member| its(member.subscription));
+            }
+            if deleting {
+                let going = everybody.iter().filter(|it| it.status == SubscriptionStatus::Deleting);
+                members.extend(going.map(Member::of));
+            }
+            if twice {
+                members.extend(members.first().copied());
+            }
+            Ok::<_, Error>(stream::iter(members.into_iter().map(Ok)))
+        };
+        stream::once(read).try_flatten().boxed()
     }
 
     async fn replace_subscription(

@@ -38,9 +38,9 @@ pub(super) struct StoredDelivery {
 struct StoredRetry {
     num_retries: u32,
     num_no_delay_retries: u32,
-    min_delay_target: u32,
+    min_delay_target: u64,
     num_min_delay_retries: u32,
-    max_delay_target: u32,
+    max_delay_target: u64,
     num_max_delay_retries: u32,
     backoff_function: BackoffFunction,
 }
@@ -139,9 +139,9 @@ impl From<&RetryPolicy> for StoredRetry {
         Self {
             num_retries: policy.num_retries(),
             num_no_delay_retries: policy.num_no_delay_retries(),
-            min_delay_target: policy.min_delay_target(),
+            min_delay_target: policy.min_delay_target().as_secs(),
             num_min_delay_retries: policy.num_min_delay_retries(),
-            max_delay_target: policy.max_delay_target(),
+            max_delay_target: policy.max_delay_target().as_secs(),
             num_max_delay_retries: policy.num_max_delay_retries(),
             backoff_function: policy.backoff_function(),
         }
@@ -170,9 +170,9 @@ impl StoredRetry {
         RetryPolicy::builder()
             .num_retries(self.num_retries)
             .num_no_delay_retries(self.num_no_delay_retries)
-            .min_delay_target(self.min_delay_target)
+            .min_delay_target(Duration::from_secs(self.min_delay_target))
             .num_min_delay_retries(self.num_min_delay_retries)
-            .max_delay_target(self.max_delay_target)
+            .max_delay_target(Duration::from_secs(self.max_delay_target))
             .num_max_delay_retries(self.num_max_delay_retries)
             .backoff_function(self.backoff_function)
             .build()

@@ -55,7 +55,7 @@ fn only_a_client_that_pulls_may_do_without_a_url() {
     assert_eq!(SubscriptionSpec::from_stored(&text).unwrap(), spec);
     refused("active", passive().mode(Mode::Active).build(), "endpoint.url", "is required");
     let some = passive().action_url(Action::Delete, "http://h/").build().unwrap();
-    assert!(!some.endpoint().is_reachable(), "of creates nobody could be told");
+    assert!(!some.endpoint().is_reachable(), "of creates no client could be told");
     assert!(passive().url("http://h/").build().unwrap().endpoint().is_reachable());
 }
 

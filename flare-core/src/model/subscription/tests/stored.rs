@@ -46,9 +46,9 @@ fn full() -> SubscriptionSpec {
     let retry = RetryPolicy::builder()
         .num_retries(9)
         .num_no_delay_retries(1)
-        .min_delay_target(2)
+        .min_delay_target(Duration::from_secs(2))
         .num_min_delay_retries(3)
-        .max_delay_target(60)
+        .max_delay_target(Duration::from_secs(60))
         .num_max_delay_retries(4)
         .backoff_function("geometric".parse().unwrap());
     SubscriptionSpec::post("https://client.example/hook/{id}?r={revision}")
@@ -120,7 +120,7 @@ const OF_ACTIONS: &str = concat!(
     r#""numMaxDelayRetries":0,"backoffFunction":"linear"},"lanes":1},"#,
     r#""content":{"document":true,"envelope":false},"mode":"active","backfill":false}"#,
 );
-/// Numbers that no float holds, as somebody wrote them.
+/// Numbers that no float holds, as a client wrote them.
 const EXACT: &str = concat!(
     r#"{"endpoint":{"url":"http://h","method":"POST","headers":{}},"#,
     r#""delivery":{"success":[200],"discard":[],"retry":{"numRetries":3,"#,
@@ -170,7 +170,7 @@ fn what_is_not_there_is_the_default() {
     let some =
         load(r#"{"endpoint":{"url":"http://h/{id}"},"delivery":{"retry":{"numRetries":5}}}"#);
     let retry = some.delivery().retry();
-    assert_eq!((retry.num_retries(), retry.max_delay_target()), (5, 20), "as SNS has it");
+    assert_eq!((retry.num_retries(), retry.max_delay_target().as_secs()), (5, 20), "as SNS has it");
     assert_eq!(some.delivery().success().iter().count(), 4);
 }
 

@@ -1,53 +1,58 @@
-//! Takes the next documents of a backfill or resync; gives those that the subscription's filter wants and,
-//! of a resync, those that its client may hold although the filter refuses them.
+//! Takes what a backfill or resync would spread; gives what the subscription's filter wants of it and, of
+//! a resync, what its client may hold although the filter refuses it.
 
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::model::{FilterVerdict, Resource, SpreadCause, Subscription};
+use crate::model::{DocumentKey, FilterVerdict, Resource, Spread, SpreadCause, Subscription};
 use crate::pipeline::context::Context;
-use crate::port::DocumentHead;
+use crate::pipeline::reading::show_each;
 
-/// Documents read at a time, as nobody knows how large they are.
+/// Documents that the filter is asked about at a time.
 pub(super) const READ: usize = 16;
 
-/// What the filter has to know beside the documents; nothing, if there is no filter.
-pub(super) async fn resource(
-    context: &Context,
-    subscription: &Subscription,
-) -> Result<Option<Arc<Resource>>> {
-    match subscription.spec.filter() {
-        Some(_) => context.member_filters.resource(context, subscription.resource).await,
-        None => Ok(None),
-    }
+/// A subscription's filter, with what it has to know beside the documents.
+pub(super) struct BackfillFilter<'a> {
+    context: &'a Context,
+    subscription: &'a Subscription,
+    resource: Arc<Resource>,
 }
 
-/// The documents that need a row, each with the cause of it. What cannot be read, or judged here, does:
-/// the lane is the judge.
-pub(super) async fn select(
-    context: &Context,
-    subscription: &Subscription,
-    resource: &Resource,
-    heads: Vec<DocumentHead>,
-    cause: SpreadCause,
-) -> Result<Vec<(DocumentHead, SpreadCause)>> {
-    if heads.is_empty() {
-        return Ok(Vec::new());
-    }
-    let keys = heads.iter().map(|head| head.key.clone()).collect();
-    let ask = |keys| context.repository.documents(keys);
-    let documents = context.each_readable(keys, ask).await?;
-    let mut chosen = Vec::with_capacity(heads.len());
-    for (head, document) in heads.into_iter().zip(documents) {
-        let document = document.ok().flatten();
-        let verdict = document.and_then(|it| context.verdict(subscription, resource, &it));
-        match (verdict, cause) {
-            (Some(FilterVerdict::Refuses), SpreadCause::Resync(round)) => {
-                chosen.push((head, SpreadCause::ResyncRefused(round)));
-            }
-            (Some(FilterVerdict::Refuses), _) => {}
-            _ => chosen.push((head, cause)),
+impl<'a> BackfillFilter<'a> {
+    /// The filter of a subscription, if it has one.
+    pub(super) async fn of(
+        context: &'a Context,
+        subscription: &'a Subscription,
+    ) -> Result<Option<Self>> {
+        if subscription.spec.filter().is_none() {
+            return Ok(None);
         }
+        let resource = context.member_filters.resource(context, subscription.resource).await?;
+        Ok(resource.map(|resource| Self { context, subscription, resource }))
     }
-    Ok(chosen)
+
+    /// What needs a row, in its order. What cannot be read, or judged here, does: the lane is the judge.
+    pub(super) async fn select(&self, spreads: Vec<Spread>) -> Result<Vec<Spread>> {
+        if spreads.is_empty() {
+            return Ok(spreads);
+        }
+        let keys: Vec<DocumentKey> = spreads.iter().map(|spread| spread.document.clone()).collect();
+        let mut verdicts = Vec::with_capacity(spreads.len());
+        show_each(self.context, &keys, |_, document| {
+            let verdict = |it| self.context.verdict(self.subscription, &self.resource, &it);
+            verdicts.push(document.and_then(verdict));
+        })
+        .await?;
+        let mut chosen = Vec::with_capacity(spreads.len());
+        for (spread, verdict) in spreads.into_iter().zip(verdicts) {
+            match (verdict, spread.cause) {
+                (Some(FilterVerdict::Refuses), SpreadCause::Resync(round)) => {
+                    chosen.push(spread.because(SpreadCause::ResyncRefused(round)));
+                }
+                (Some(FilterVerdict::Refuses), _) => {}
+                _ => chosen.push(spread),
+            }
+        }
+        Ok(chosen)
+    }
 }

@@ -24,14 +24,14 @@ impl BackfillPace {
         }
     }
 
-    /// How many may be pending now: what the client took lately, at least as many as it may have in
-    /// flight, and never more than a live change can be asked to wait for.
-    pub(super) fn allowed(&mut self, now: Timestamp, concurrency: usize) -> usize {
+    /// How many may be pending now: what the client took lately, at least as many as keep it busy, and never
+    /// more than a live change can be asked to wait for.
+    pub(super) fn allowed(&mut self, now: Timestamp, at_least: usize) -> usize {
         while self.taken.front().is_some_and(|(at, _)| *at + LATELY < now) {
             self.taken.pop_front();
         }
         let lately: usize = self.taken.iter().map(|(_, count)| count).sum();
-        lately.max(concurrency).min(MOST)
+        lately.max(at_least).min(MOST)
     }
 }
 

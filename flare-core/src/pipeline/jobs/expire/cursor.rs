@@ -34,8 +34,8 @@ impl Cursor {
         Self { pass: Pass::Second, until, after: None, row: None }
     }
 
-    /// What was noted; nothing before a first pass, or where somebody noted what nobody here
-    /// understands: then it begins anew, which does no harm.
+    /// What was noted; nothing before a first pass, or where another version noted what this one
+    /// does not understand: then it begins anew, which does no harm.
     pub(super) fn read(noted: Option<&str>) -> Option<Self> {
         let mut words = noted?.split(' ');
         let time = |word: &str| word.parse().ok().map(Timestamp::from_unix_nanos);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Document, LaneState, Subscription, Telling, Timestamp};
+use crate::model::{AttemptPhases, Document, LaneState, Subscription, Telling, Timestamp};
 use crate::pipeline::judge::{Attempt, Judgement};
 use crate::pipeline::lane::loader::Busy;
 use crate::pipeline::lane::settler::Unstored;
 
 /// Something that is to be done for a lane.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) enum Command<H> {
+pub(in crate::pipeline::lane) enum Command<C> {
     /// Read as many rows as there is room for, but for those being worked on.
     Load {
         /// At most so many.
@@ -23,23 +23,23 @@ pub(in crate::pipeline::lane) enum Command<H> {
     },
     /// Do without what is being read.
     StopLoading,
-    /// Ask for places of so many requests.
-    AskPlaces(usize),
-    /// Give back the places of requests that are not made.
-    ReturnPlaces,
+    /// Ask for permits of so many requests.
+    AskPermits(usize),
+    /// Give back the permits of requests that are not made.
+    ReturnPermits,
     /// Keep them for requests that are made soon, without counting them as young.
-    KeepPlaces,
+    KeepPermits,
     /// Ask for none any more.
     StopAsking,
-    /// Make a request, in one of the places.
+    /// Make a request, with one of the permits.
     Send {
         /// What its end is told by.
         number: u64,
         subscription: Arc<Subscription>,
         /// What it tells: of one document, or of several where the client wants that.
-        told: Vec<ToldDocument<H>>,
+        told: Vec<ToldDocument<C>>,
     },
-    /// Tell whoever counts and watches what came of one.
+    /// Tell metrics and log what came of one.
     Report(Box<AttemptReport>),
     /// Have all lanes of the subscription leave the client alone until then.
     Hold(Timestamp),
@@ -56,17 +56,17 @@ pub(in crate::pipeline::lane) enum Command<H> {
         /// Only if no other lane of the subscription got through since then.
         failing_since: Option<Timestamp>,
     },
-    /// Say something in the log.
-    Say(LaneNews),
+    /// Write it to the log.
+    Log(LaneNotice),
 }
 
 /// A document, and what its client is told of it.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) struct ToldDocument<H> {
+pub(in crate::pipeline::lane) struct ToldDocument<C> {
     pub(in crate::pipeline::lane) document: Document,
     pub(in crate::pipeline::lane) telling: Telling,
     /// Counts it until the request has ended.
-    pub(in crate::pipeline::lane) hold: H,
+    pub(in crate::pipeline::lane) counted: C,
 }
 
 /// What came of a request.
@@ -78,11 +78,20 @@ pub(in crate::pipeline::lane) struct AttemptReport {
     pub(in crate::pipeline::lane) latency: Duration,
     /// How long the request took.
     pub(in crate::pipeline::lane) took: Duration,
+    /// The same with its parts, with the first of what it told.
+    pub(in crate::pipeline::lane) request: Option<RequestTimes>,
+}
+
+/// How long a request took, and parts of it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pipeline::lane) struct RequestTimes {
+    pub(in crate::pipeline::lane) took: Duration,
+    pub(in crate::pipeline::lane) phases: AttemptPhases,
 }
 
 /// What the log should have.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::pipeline::lane) enum LaneNews {
+pub(in crate::pipeline::lane) enum LaneNotice {
     /// The client only fails: it is probed from now on.
     Down { failures: u32, error: String },
     /// It answers again.

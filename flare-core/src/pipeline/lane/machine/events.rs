@@ -13,7 +13,7 @@ use crate::port::DeliveryOutcome;
 
 /// Something that happened to a lane.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) enum LaneEvent<H> {
+pub(in crate::pipeline::lane) enum LaneEvent<C> {
     /// It begins.
     Begun,
     /// There may be rows that are due, newer settings or a wish to stop.
@@ -22,19 +22,19 @@ pub(in crate::pipeline::lane) enum LaneEvent<H> {
     Rung,
     /// What was counted is wanted in the store.
     Asked,
-    /// So many of the requests that asked for a place have one; none ever, if there is no number.
-    Places(Option<usize>),
+    /// So many of the requests that asked for a permit have one; none ever, if there is no number.
+    Permits(Option<usize>),
     /// Nothing was read: there is no room, for the lane or for enough of it.
     NoRoom {
         /// Whether there is none at all.
         at_all: bool,
     },
     /// Rows were read.
-    Loaded(Loaded<H>),
+    Loaded(Loaded<C>),
     /// They could not be.
     LoadFailed,
     /// Rows were handed over that were just written: those that are due, as far as they are known.
-    Handed(Vec<HandedRow<H>>),
+    Handed(Vec<HandedRow<C>>),
     /// Requests have ended.
     Sent(Vec<Sent>),
     /// Outcomes were stored, or not.
@@ -51,10 +51,10 @@ pub(in crate::pipeline::lane) enum LaneEvent<H> {
 
 /// Rows that were read, with the newest version of their documents.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) struct Loaded<H> {
+pub(in crate::pipeline::lane) struct Loaded<C> {
     /// Those that are due; each with what the filter says of its document, and with what counts that for
     /// as long as it is held.
-    pub(in crate::pipeline::lane) due: Vec<(Row, Document, FilterVerdict, H)>,
+    pub(in crate::pipeline::lane) due: Vec<(Row, Document, FilterVerdict, C)>,
     /// The mode they were looked for in.
     pub(in crate::pipeline::lane) mode: Mode,
     /// The filter that was asked, if there is one.
@@ -73,13 +73,13 @@ pub(in crate::pipeline::lane) struct Loaded<H> {
 
 /// A row that was just written, with its document.
 #[derive(Debug)]
-pub(in crate::pipeline::lane) struct HandedRow<H> {
+pub(in crate::pipeline::lane) struct HandedRow<C> {
     pub(in crate::pipeline::lane) row: Row,
     pub(in crate::pipeline::lane) document: Document,
     /// When both were read at the earliest.
     pub(in crate::pipeline::lane) read_at: Timestamp,
     /// What counts the document for as long as it is held.
-    pub(in crate::pipeline::lane) hold: H,
+    pub(in crate::pipeline::lane) counted: C,
 }
 
 /// A request that has ended.

@@ -37,7 +37,7 @@ pub(super) struct RowGroups {
     /// There is certainly more to be read.
     more: bool,
     /// While it gathers nothing is read before then.
-    look_at: Timestamp,
+    read_from: Timestamp,
     /// There was no memory for more, when it was last looked for.
     crowded: bool,
 }
@@ -63,7 +63,7 @@ pub(super) struct Kin {
 }
 
 impl Kin {
-    /// Whoever has a request of its own.
+    /// A row that has a request of its own.
     const ALONE: Self = Self { most: 1, tried: false };
 }
 
@@ -84,7 +84,7 @@ impl RowGroups {
             told: 0,
             gathers: None,
             more: false,
-            look_at: Timestamp::EPOCH,
+            read_from: Timestamp::EPOCH,
             crowded: false,
         }
     }
@@ -124,17 +124,17 @@ impl RowGroups {
     pub(super) fn loaded(&mut self, more: bool, wait: Option<Duration>, now: Timestamp) {
         (self.more, self.crowded) = (more, false);
         let pause = wait.filter(|_| !more).unwrap_or_default() / LOOKS;
-        self.look_at = now + pause;
+        self.read_from = now + pause;
     }
 
     /// Notes that there is something to be read that gathers already.
-    pub(super) fn look_now(&mut self) {
-        self.look_at = Timestamp::EPOCH;
+    pub(super) fn read_now(&mut self) {
+        self.read_from = Timestamp::EPOCH;
     }
 
     /// Notes that what there is to be read is unknown.
     pub(super) fn unread(&mut self) {
-        (self.more, self.look_at) = (false, Timestamp::EPOCH);
+        (self.more, self.read_from) = (false, Timestamp::EPOCH);
     }
 
     /// Notes that there is no memory for more.
@@ -159,12 +159,12 @@ impl RowGroups {
     }
 
     /// Before when nothing more is read, if that is so.
-    pub(super) fn looks_at(&self) -> Option<Timestamp> {
-        self.gathers.map(|_| self.look_at)
+    pub(super) fn reads_at(&self) -> Option<Timestamp> {
+        self.gathers.map(|_| self.read_from)
     }
 }
 
-impl<H> Machine<H> {
+impl<C> Machine<C> {
     fn batch(&self) -> Option<BatchOptions> {
         self.subscription.spec.delivery().batch()
     }
@@ -185,7 +185,7 @@ impl<H> Machine<H> {
         if self.batch().is_some() && told > 0 && told + self.most_at_once() > MOST_TOLD {
             return 0;
         }
-        self.concurrency().saturating_sub(self.sending.len())
+        self.concurrency().saturating_sub(self.requests.len())
     }
 
     /// What is told next, of the rows that are ready.
@@ -239,13 +239,12 @@ impl<H> Machine<H> {
 
     /// Whether more rows are read at once.
     fn reads_more(&self) -> bool {
-        let begins = self.look && !self.no_room && !self.has_enough();
-        self.groups.more && (self.loading || begins)
+        self.groups.more && self.reading.goes_on(self.has_enough())
     }
 
     /// What a row has in common with those that it may be told with.
-    fn kin(&self, ready: &Ready<H>, batch: BatchOptions) -> Kin {
-        if self.ledger.health().is_probing() {
+    fn kin(&self, ready: &Ready<C>, batch: BatchOptions) -> Kin {
+        if self.record.health().is_probing() {
             return Kin::ALONE;
         }
         let row = &ready.row;
@@ -256,7 +255,7 @@ impl<H> Machine<H> {
     }
 
     /// Takes the first rows of a kin out of those that are ready.
-    pub(super) fn take_group(&mut self, kin: Kin, count: usize) -> Vec<Ready<H>> {
+    pub(super) fn take_group(&mut self, kin: Kin, count: usize) -> Vec<Ready<C>> {
         let Some(batch) = self.batch() else {
             return self.ready.pop_front().into_iter().collect();
         };

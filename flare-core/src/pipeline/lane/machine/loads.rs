@@ -7,21 +7,19 @@ use std::time::Duration;
 use super::{Command, HandedRow, Loaded, Machine, Moment, Ready};
 use crate::model::subscription::Mode;
 use crate::model::{DocumentUrl, FilterVerdict, Timestamp, Version, most_bytes};
-use crate::pipeline::lane::pace::Pace;
-use crate::pipeline::stage::pause_after;
 
 /// How long a document that was read may wait for its turn before it is read again.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
 /// Wait before looking again for a document our own store does not show yet.
 const BEHIND: Duration = Duration::from_millis(200);
 /// The least and the most that a lane reads at a time.
-const LEAST: usize = 16;
+pub(super) const LEAST: usize = 16;
 const MOST: usize = 512;
 
-impl<H> Machine<H> {
+impl<C> Machine<C> {
     /// What may be loaded or unstored at a time: enough to go on sending meanwhile.
     pub(super) fn room(&self) -> usize {
-        if self.ledger.health().is_probing() {
+        if self.record.health().is_probing() {
             return 1;
         }
         let most = self.most_at_once();
@@ -30,11 +28,11 @@ impl<H> Machine<H> {
 
     /// What is loaded at a time: what is not sent while it is fresh would only be read again.
     fn window(&self) -> usize {
-        let window = self.room().min(self.reach);
+        let window = self.room().min(self.reading.sendable_fresh());
         // Two requests' worth, where one tells of many: one that fills up, and what is read meanwhile.
         let most = self.most_at_once();
-        let paced = |pace: &Pace| pace.within(FRESH).saturating_mul(most).max(self.least());
-        self.pace.as_ref().map_or(window, |pace| window.min(paced(pace)))
+        let paced = |requests: usize| requests.saturating_mul(most).max(self.least());
+        self.limits.within(FRESH).map_or(window, |requests| window.min(paced(requests)))
     }
 
     /// The least that a lane reads at a time, if it can.
@@ -47,7 +45,7 @@ impl<H> Machine<H> {
 
     /// Whether there is no need to read more.
     pub(super) fn has_enough(&self) -> bool {
-        self.ready.len() * 2 > self.window() || self.unstored.len() > self.room()
+        self.ready.len() * 2 > self.window() || self.storing.waiting() > self.room()
     }
 
     /// When what waits is too old to be sent.
@@ -66,39 +64,32 @@ impl<H> Machine<H> {
             self.put_back();
             return;
         }
-        let sent = self.loaded.saturating_sub(self.ready.len());
-        self.reach = (sent * 4).max(LEAST).max(self.least());
+        self.reading.shelve(self.ready.len(), self.least());
         self.put_back();
-        self.shelved = true;
     }
 
     /// Whether something that was read now could not be sent at once. When that ends there is an event:
-    /// an answer, a place, or the time of the next request that the client's rate allows.
+    /// an answer, a permit, or the time of the next request that the client's rate allows.
     fn is_blocked(&mut self, now: Timestamp) -> bool {
-        if let Some(next) = self.pace.as_ref().map(|pace| pace.next(now))
-            && next > now
-        {
-            self.look_by(next);
+        if let Some(next) = self.limits.next(now) {
+            self.reading.want_by(next);
             return true;
         }
-        let waits = self.places == 0 && self.asks_places;
-        waits || self.sending.len() >= self.concurrency()
+        self.permits.are_awaited() || self.requests.len() >= self.concurrency()
     }
 
     pub(super) fn begin_load(&mut self, now: Timestamp) {
         let window = self.window();
-        if !self.look || self.loading || self.no_room || self.has_enough() {
+        if !self.reading.may_begin() || self.has_enough() {
             return;
         }
-        if self.groups.looks_at().is_some_and(|at| at > now) {
+        if self.groups.reads_at().is_some_and(|at| at > now) {
             return;
         }
-        if self.shelved && self.is_blocked(now) {
+        if self.reading.is_shelved() && self.is_blocked(now) {
             return;
         }
-        self.look = false;
-        self.loading = true;
-        self.stored_meanwhile.clear();
+        self.reading.begin();
         let (least, busy) = (self.ready.len(), self.busy.clone());
         let subscription = Arc::clone(&self.subscription);
         self.commands.push(Command::Load { window, least, busy, subscription });
@@ -106,27 +97,22 @@ impl<H> Machine<H> {
 
     /// There is room for nothing, or for so little that it is not worth it.
     pub(super) fn no_room(&mut self, at_all: bool, moment: &Moment) {
-        self.loading = false;
-        self.look = true;
+        self.reading.stop();
+        self.reading.want();
         self.groups.no_room();
         if at_all {
             // Something of ours is under way; else others may have made room by then.
-            self.look_by(moment.now + FRESH);
+            self.reading.want_by(moment.now + FRESH);
         }
     }
 
     pub(super) fn take_load_failure(&mut self, moment: &Moment) {
-        self.loading = false;
-        self.shelved = false;
-        self.load_failures += 1;
+        self.reading.failed(moment);
         self.groups.unread();
-        self.look_by(moment.now + moment.jittered(pause_after(self.load_failures)));
     }
 
-    pub(super) fn take_load(&mut self, load: Loaded<H>, moment: &Moment) {
-        self.loading = false;
-        self.shelved = false;
-        self.load_failures = 0;
+    pub(super) fn take_load(&mut self, load: Loaded<C>, moment: &Moment) {
+        self.reading.ended();
         match load.reread {
             // The same settings put nothing back, or what is read in turns would be put back in turns.
             Some(Some(subscription)) if subscription.generation > self.subscription.generation => {
@@ -139,24 +125,28 @@ impl<H> Machine<H> {
             // Paused, suspended or deleted meanwhile: what is loaded is not sent.
             return;
         }
-        self.look |= load.more;
+        if load.more {
+            self.reading.want();
+        }
         self.groups.loaded(load.more, self.gathers_for(), moment.now);
         for (url, wanted) in load.passed_over {
             self.pass_over(url, wanted);
         }
         if let Some(due) = load.next_due {
-            self.look_by(due);
+            self.reading.want_by(due);
         }
         if load.behind {
-            self.look_by(moment.now + BEHIND);
+            self.reading.want_by(moment.now + BEHIND);
         }
         let spec = &self.subscription.spec;
         if spec.mode() != load.mode || spec.filter() != load.filter.as_ref() {
             // In another mode other rows are sent; another filter is asked about them again.
-            self.look |= !load.due.is_empty();
+            if !load.due.is_empty() {
+                self.reading.want();
+            }
             return;
         }
-        for (row, document, verdict, hold) in load.due {
+        for (row, document, verdict, counted) in load.due {
             if let Entry::Vacant(entry) = self.busy.entry(row.key.url.clone()) {
                 entry.insert(None);
                 if self.most_at_once() > 1 && self.telling(&row, &document, verdict).is_none() {
@@ -166,14 +156,14 @@ impl<H> Machine<H> {
                 }
                 let bytes = most_bytes(&document, &self.subscription.spec);
                 let read_at = moment.now;
-                self.ready.push_back(Ready { row, document, verdict, read_at, bytes, hold });
+                self.ready.push_back(Ready { row, document, verdict, read_at, bytes, counted });
             } else {
                 // It became busy while it was loaded.
                 self.pass_over(row.key.url, row.wanted);
             }
         }
-        self.loaded = self.ready.len();
-        self.reach = self.reach.saturating_add(self.reach / 8);
+        self.reading.leaves(self.ready.len());
+        self.reading.grow();
     }
 
     /// Whether rows that are handed over are of use: nothing else is known to be due, so none of them gets
@@ -183,24 +173,25 @@ impl<H> Machine<H> {
         // What gathers for one request is read together.
         let single = spec.delivery().batch().is_none();
         let plain = spec.mode() == Mode::Active && spec.filter().is_none() && single;
-        plain && !self.ending && !self.look && !self.loading && !self.shelved
+        let nothing_else = !self.reading.is_outstanding() && !self.reading.is_shelved();
+        plain && !self.ending && nothing_else
     }
 
     /// Takes rows as if they had just been read; whatever is not as plain is left to a look.
-    pub(super) fn take_handed(&mut self, rows: Vec<HandedRow<H>>, moment: &Moment) {
-        for HandedRow { row, document, read_at, hold } in rows {
+    pub(super) fn take_handed(&mut self, rows: Vec<HandedRow<C>>, moment: &Moment) {
+        for HandedRow { row, document, read_at, counted } in rows {
             if !row.is_pending() {
                 continue;
             }
             if row.due > moment.now {
-                self.look_by(row.due);
+                self.reading.want_by(row.due);
                 continue;
             }
             // Settings that the lane does not know yet may be why.
             let newer = row.generation > self.subscription.generation;
             let old = read_at + FRESH <= moment.now;
             if newer || old || document.version != row.wanted || self.ready.len() >= self.window() {
-                self.look = true;
+                self.reading.want();
                 continue;
             }
             match self.busy.entry(row.key.url.clone()) {
@@ -208,7 +199,7 @@ impl<H> Machine<H> {
                     entry.insert(None);
                     let bytes = most_bytes(&document, &self.subscription.spec);
                     let verdict = FilterVerdict::Wants;
-                    self.ready.push_back(Ready { row, document, verdict, read_at, bytes, hold });
+                    self.ready.push_back(Ready { row, document, verdict, read_at, bytes, counted });
                 }
                 Entry::Occupied(mut entry) => {
                     let newest = entry.get_mut();
@@ -216,19 +207,18 @@ impl<H> Machine<H> {
                 }
             }
         }
-        self.loaded = self.ready.len();
+        self.reading.leaves(self.ready.len());
     }
 
     /// Leaves a document that is being worked on to a look after that, if it is going to want one.
     fn pass_over(&mut self, url: DocumentUrl, wanted: Version) {
         match self.busy.get_mut(&url) {
             Some(newest) => *newest = (*newest).max(Some(wanted)),
-            // Stored while we loaded: nobody else would look again.
+            // Stored while we loaded: nothing else would have it read again.
             None => {
-                let settled = self.stored_meanwhile.get(&url).copied().flatten();
-                if settled < Some(wanted) {
-                    self.look = true;
-                    self.groups.look_now();
+                if self.reading.left_open(&url, wanted) {
+                    self.reading.want();
+                    self.groups.read_now();
                 }
             }
         }
@@ -240,16 +230,6 @@ impl<H> Machine<H> {
             self.busy.remove(&ready.row.key.url);
         }
         self.groups.unread();
-        self.look = true;
-    }
-
-    /// Looks again when the next derivation is due, unless something comes before.
-    pub(super) fn postpone(&mut self, moment: &Moment) {
-        self.look_at = moment.now + moment.jittered(self.look_every);
-        self.look_every = (self.look_every * 2).min(self.figures.rederive_every);
-    }
-
-    pub(super) fn look_by(&mut self, at: Timestamp) {
-        self.look_at = self.look_at.min(at);
+        self.reading.want();
     }
 }

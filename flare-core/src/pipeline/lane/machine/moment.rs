@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Subscription, Timestamp};
+use crate::model::{LaneId, Subscription, Takeover, Timestamp};
 use crate::pipeline::context::Context;
 
 /// What stays the same for as long as a lane is worked.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
+    pub(crate) lane: LaneId,
+    /// When the lane's owner took it over.
+    pub(crate) takeover: Takeover,
     /// Requests in flight of a subscription that does not say.
     pub(crate) concurrency: u32,
     /// The longest a version is tried.
@@ -24,9 +27,11 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of(context: &Context) -> Self {
+    pub(crate) fn of(context: &Context, lane: LaneId, takeover: Takeover) -> Self {
         let settings = &context.settings;
         Self {
+            lane,
+            takeover,
             concurrency: settings.concurrency,
             max_ttl: settings.max_ttl,
             hold_limit: settings.hold_limit,
@@ -48,13 +53,13 @@ pub(crate) struct Moment {
     pub(crate) stop: bool,
     /// Until when the client wants to be left alone, as any lane of the subscription was told.
     pub(crate) held_until: Timestamp,
-    /// When the lane's queue was made again, if that is news.
+    /// When the lane's queue was made again, if that is not noted yet.
     pub(crate) restored: Option<Timestamp>,
     /// The newest settings that are known here.
     pub(crate) newest: Arc<Subscription>,
     /// From 0 up to 1, so that what failed together does not come back together.
     pub(crate) random: f64,
-    /// Whether anybody listens to events.
+    /// Whether a host listens to events.
     pub(crate) listened: bool,
 }
 

@@ -1,0 +1,11 @@
+//! The pages as a host gets them: where they are, who is let in, what is refused, and that nothing that somebody
+//! else wrote is taken for HTML.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod access;
+mod forms;
+mod log;
+mod mounting;
+mod support;
+mod texts;
