@@ -41,7 +41,7 @@
 //! | [`AUDIT_LOST`] | counter | entries of the log of what was done that could not be stored |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
 //! | [`ATTEMPT_TIME`] | histogram | seconds that requests to clients took, however they ended |
-//! | [`ATTEMPT_PHASE`] | histogram, `phase` | parts of that, where they happened and are known apart: `dns`, `connect` (with TLS), `first-byte` |
+//! | [`ATTEMPT_PHASE`] | histogram, `phase` | parts of that, where they happened and are known apart: `dns`, `connect`, `tls`, `first-byte` |
 //! | [`PUT_RATE`] | gauge, `window` | puts and deletes this runtime answered a second, over `1m` and `5m` |
 //! | [`LAG`] | gauge | notifications pending, of all subscriptions |
 //! | [`SUBSCRIPTION_LAG`] | gauge, `subscription` | notifications pending of one that is among the worst, or of all `others` |

@@ -1,4 +1,4 @@
-//! Takes nothing; gives what a collection and its indexes are to be like.
+//! What a collection and its indexes are to be like.
 
 use mongodb::IndexModel;
 use mongodb::bson::{Document, doc};

@@ -1,4 +1,4 @@
-//! Takes nothing; gives the numbered changes that led to what is kept today.
+//! The numbered changes that led to what is kept today.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -173,6 +173,10 @@ fn why(delivery: &DocumentDelivery) -> (State, &'static str) {
         Some(WaitsFor::Puller) => {
             (State::plain("handed out"), "A puller has it and has not settled it.")
         }
+        Some(WaitsFor::Reading) => (
+            State::bad("cannot be read"),
+            "The document could not be read, or the filter not be asked about it; it is tried again.",
+        ),
         Some(_) => (State::plain("waits"), ""),
     }
 }

@@ -101,6 +101,7 @@ fn times(report: &SubscriptionReport) -> Vec<TimesLine> {
         ("Whole requests", times.attempts),
         ("Looking the name up", times.dns),
         ("Connecting", times.connect),
+        ("Securing that by TLS", times.tls),
         ("To the first byte", times.first_byte),
     ];
     let measured = parts.into_iter().filter(|(_, figures)| figures.count > 0);

@@ -2,20 +2,33 @@
 
 use std::collections::HashMap;
 
+use futures::{StreamExt, TryStreamExt, stream};
+
 use super::flare::{Flare, not_found};
 use crate::error::{Error, Result};
 use crate::model::{
-    ClientCondition, DocumentDelivery, DocumentKey, DocumentUrl, FilterVerdict, Row, RowKey,
-    Subscription, SubscriptionId,
+    ClientCondition, DocumentDelivery, DocumentKey, DocumentUrl, FilterVerdict, LaneState, Row,
+    RowKey, Subscription, SubscriptionId,
 };
 use crate::pipeline::health::ClientHealth;
 use crate::port::{Listing, Page};
+
+/// Clients that are looked up at the same time: each may be a round trip away.
+const AT_A_TIME: usize = 16;
+
+/// Whose row it is.
+struct RowClient {
+    /// If it can be read.
+    subscription: Option<Subscription>,
+    /// How its lanes saw it last, where something is pending.
+    lanes: Vec<LaneState>,
+}
 
 impl Flare {
     /// Who has which version of a document, by subscription, and what is pending waits for. Those whose
     /// clients were never told of it, as their filter refuses it, are not among them.
     ///
-    /// The cost grows with the subscriptions that have a row of the document.
+    /// Rows that cannot be read are apart. The cost grows with the subscriptions that have a row of the document.
     pub async fn deliveries(&self, url: &str, page: Page) -> Result<Listing<DocumentDelivery>> {
         const OPERATION: &str = "deliveries";
         let url = DocumentUrl::parse(url).map_err(|invalid| Error::invalid(OPERATION, invalid))?;
@@ -30,12 +43,13 @@ impl Flare {
         let rows = self.rows_of(documents.clone(), page).await?;
         let documents = self.context().repository.documents(documents).await?;
         let now = self.context().time().await?;
-        let mut known = HashMap::new();
+        let clients = self.clients_of(&rows.items).await?;
         let mut told = Vec::with_capacity(rows.items.len());
         for row in &rows.items {
-            let (subscription, client) = self.client_of(row, &mut known).await?;
-            let mut delivery = DocumentDelivery::of(row, subscription.as_ref(), &client, now);
-            let subscription = known.get(&row.key.subscription).and_then(Option::as_ref);
+            let client = clients.get(&row.key.subscription);
+            let subscription = client.and_then(|client| client.subscription.as_ref());
+            let condition = client.map(|client| client.condition(row)).unwrap_or_default();
+            let mut delivery = DocumentDelivery::of(row, subscription, &condition, now);
             let mut newest = resources.iter().zip(&documents);
             let newest = newest.find(|(resource, _)| resource.id == row.document.resource);
             if let (Some(subscription), Some((resource, Some(document)))) = (subscription, newest) {
@@ -59,7 +73,7 @@ impl Flare {
         loop {
             let part = context.repository.rows_of(documents.clone(), after.take(), limit).await?;
             let read = part.items.len() + part.unreadable.len();
-            after = part.items.last().map(|row| row.key.clone());
+            after = context.last_row_of(&part);
             let end = page.offset.saturating_add(page.limit.into());
             for row in part.items {
                 if (page.offset..end).contains(&seen) {
@@ -67,7 +81,8 @@ impl Flare {
                 }
                 seen += 1;
             }
-            part.unreadable.iter().for_each(|it| context.note_unreadable(it));
+            let room = (page.limit as usize).saturating_sub(found.unreadable.len());
+            found.unreadable.extend(part.unreadable.into_iter().take(room));
             if read < limit || after.is_none() {
                 found.total = seen;
                 return Ok(found);
@@ -75,33 +90,41 @@ impl Flare {
         }
     }
 
-    /// The subscription of a row, if it can be read, and how its client is as its lane saw it last.
-    async fn client_of(
-        &self,
-        row: &Row,
-        known: &mut HashMap<SubscriptionId, Option<Subscription>>,
-    ) -> Result<(Option<Subscription>, ClientCondition)> {
-        let context = self.context();
-        let id = row.key.subscription;
-        let subscription = match known.get(&id) {
-            Some(known) => known.clone(),
-            None => {
-                let read = context.repository.subscription(id).await;
-                let read = context.if_readable(read)?.flatten();
-                known.entry(id).or_insert(read).clone()
-            }
-        };
-        let Some(subscription) = subscription.filter(|_| row.is_pending()) else {
-            return Ok((None, ClientCondition::default()));
+    /// The subscriptions of rows, and how their clients are, read side by side.
+    async fn clients_of(&self, rows: &[Row]) -> Result<HashMap<SubscriptionId, RowClient>> {
+        let mut pending: HashMap<SubscriptionId, bool> = HashMap::new();
+        for row in rows {
+            *pending.entry(row.key.subscription).or_default() |= row.is_pending();
+        }
+        let clients = stream::iter(pending).map(|(id, pending)| async move {
+            let context = self.context();
+            let subscription = context.repository.subscription(id).await;
+            let subscription = context.if_readable(subscription)?.flatten();
+            let lanes = match pending && subscription.is_some() {
+                true => context.repository.lanes(id).await?.items,
+                false => Vec::new(),
+            };
+            Ok((id, RowClient { subscription, lanes }))
+        });
+        clients.buffer_unordered(AT_A_TIME).try_collect().await
+    }
+}
+
+impl RowClient {
+    /// How the client is, as the lane of a pending row saw it last.
+    fn condition(&self, row: &Row) -> ClientCondition {
+        let Some(subscription) = self.subscription.as_ref().filter(|_| row.is_pending()) else {
+            return ClientCondition::default();
         };
         let shard = row.bucket().lane(subscription.spec.delivery().lanes());
-        let lanes = context.repository.lanes(id).await?.items;
-        let lane = lanes.into_iter().find(|it| it.lane.shard == shard);
-        let client = lane.map(|state| {
-            let (hold_until, last_error) = (state.hold_until, state.last_error.clone());
-            let health = ClientHealth::stored(state, subscription.resumed_at);
-            ClientCondition { hold_until, probe_at: health.probe_at(), last_error }
-        });
-        Ok((Some(subscription), client.unwrap_or_default()))
+        let Some(lane) = self.lanes.iter().find(|it| it.lane.shard == shard) else {
+            return ClientCondition::default();
+        };
+        let health = ClientHealth::stored(lane.clone(), subscription.resumed_at);
+        ClientCondition {
+            hold_until: lane.hold_until,
+            probe_at: health.probe_at(),
+            last_error: lane.last_error.clone(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Takes nothing; gives the long work that is asked for, and how far it has come.
+//! The long work that is asked for, and how far it has come.
 
 use super::flare::Flare;
 use crate::error::Result;

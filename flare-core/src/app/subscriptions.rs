@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::pipeline::event::{Event, EventKind};
 use crate::pipeline::jobs::align_later;
-use crate::pipeline::prepare::{Prepared, prepare};
+use crate::pipeline::prepare::{Prepared, make_ready, prepare};
 use crate::pipeline::stage::chain;
 use crate::port::{Listing, Page, Replaced};
 
@@ -154,11 +154,19 @@ impl Flare {
         const OPERATION: &str = "pause";
         let mut current = self.find_subscription(OPERATION, id).await?;
         while current.status != SubscriptionStatus::Paused {
+            let preparing = current.status == SubscriptionStatus::Preparing;
+            // Its creator may have died, and no node finishes a creation that has come to its end.
+            if preparing && !make_ready(self.context(), &current).await? {
+                return Err(not_found(OPERATION, "subscription", &id));
+            }
             let mut paused = current.clone();
             paused.status = SubscriptionStatus::Paused;
             paused.reason = None;
             match self.swap(OPERATION, &current, paused).await? {
                 Swapped::Done(paused) => {
+                    if preparing {
+                        align_later(self.context(), &paused, 0).await;
+                    }
                     self.tell(AuditAction::Paused, AuditSubject::subscription(id), "");
                     return Ok(paused);
                 }

@@ -39,8 +39,8 @@ pub(super) fn build(
         .pool_idle_timeout(timeout("idle_timeout", config.idle_timeout)?)
         .pool_max_idle_per_host(config.idle_per_host)
         .dns_resolver(Arc::new(GuardedResolver::new(resolver, guard, Arc::clone(&clock))))
-        .connector_layer(DeadlineLayer::new(clock, connect_timeout))
-        .tls_backend_preconfigured(tls::settings(config)?);
+        .connector_layer(DeadlineLayer::new(Arc::clone(&clock), connect_timeout))
+        .tls_backend_preconfigured(tls::settings(config, clock)?);
     let builder = match proxy {
         Some(proxy) => builder.proxy(proxy),
         None => builder,

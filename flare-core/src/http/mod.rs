@@ -72,6 +72,7 @@ mod names;
 mod request;
 mod resolver;
 mod retry_after;
+mod sessions;
 mod tls;
 
 pub use config::HttpConfig;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -10,10 +11,13 @@ use secrecy::ExposeSecret;
 
 use super::HttpConfig;
 use super::client::refuse;
+use super::sessions::WatchedSessions;
 use crate::error::Error;
+use crate::port::Clock;
 
-/// The TLS settings of a client: TLS 1.2 and 1.3, HTTP/1.1, no early data.
-pub(super) fn settings(config: &HttpConfig) -> Result<ClientConfig, Error> {
+/// The TLS settings of a client: TLS 1.2 and 1.3, HTTP/1.1, no early data. By that clock attempts are told when a
+/// connection begins to be secured.
+pub(super) fn settings(config: &HttpConfig, clock: Arc<dyn Clock>) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -30,6 +34,7 @@ pub(super) fn settings(config: &HttpConfig) -> Result<ClientConfig, Error> {
         }
     };
     settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    settings.resumption = Resumption::store(Arc::new(WatchedSessions::new(clock)));
     Ok(settings)
 }
 
@@ -70,9 +75,10 @@ mod tests {
     use rcgen::{CertifiedKey, generate_simple_self_signed};
 
     use super::*;
+    use crate::port::SystemClock;
 
     fn wrong(config: HttpConfig) -> String {
-        settings(&config).unwrap_err().to_string()
+        settings(&config, Arc::new(SystemClock::new())).unwrap_err().to_string()
     }
 
     #[test]
@@ -100,6 +106,7 @@ mod tests {
             assert!(wrong(config).contains(message), "{message}");
         }
         let pem = cert.pem() + &signing_key.serialize_pem();
-        settings(&HttpConfig::new().roots_pem(cert.pem()).identity_pem(pem)).unwrap();
+        let config = HttpConfig::new().roots_pem(cert.pem()).identity_pem(pem);
+        settings(&config, Arc::new(SystemClock::new())).unwrap();
     }
 }

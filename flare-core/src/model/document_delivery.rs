@@ -55,11 +55,13 @@ pub enum WaitsFor {
     Demand,
     /// The puller it was handed to.
     Puller,
+    /// Being read again: the document could not be read, or the filter not be asked about it.
+    Reading,
 }
 
 impl WaitsFor {
     /// All there are.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Turn,
         Self::Retry,
         Self::Interval,
@@ -69,6 +71,7 @@ impl WaitsFor {
         Self::Mending,
         Self::Demand,
         Self::Puller,
+        Self::Reading,
     ];
 
     /// The word for it.
@@ -83,6 +86,7 @@ impl WaitsFor {
             Self::Mending => "mending",
             Self::Demand => "demand",
             Self::Puller => "puller",
+            Self::Reading => "reading",
         }
     }
 }
@@ -156,8 +160,10 @@ fn waits_for(
         (WaitsFor::Turn, Some(row.due))
     } else if row.attempts > 0 {
         (WaitsFor::Retry, Some(row.due))
-    } else {
+    } else if row.not_before.is_some_and(|until| until > now) {
         (WaitsFor::Interval, Some(row.due))
+    } else {
+        (WaitsFor::Reading, Some(row.due))
     }
 }
 
@@ -198,7 +204,8 @@ mod tests {
     fn what_a_change_waits_for() {
         use SubscriptionStatus::{Active, Paused, Suspended};
         let well = client(None, Some(100));
-        let [mut claimed, mut demanded, mut retried, mut rests] = [row(), row(), row(), row()];
+        let [mut claimed, mut demanded, mut retried] = [row(), row(), row()];
+        let [mut rests, mut put_off] = [row(), row()];
         claimed.claim(ClaimId::from_bytes([3; 16]), at(300));
         demanded.demand(at(100));
         let version = retried.wanted;
@@ -213,7 +220,9 @@ mod tests {
                 first_failure: None,
             },
         );
-        rests.due = at(500);
+        (rests.due, rests.not_before) = (at(500), Some(at(500)));
+        // Its interval is over.
+        (put_off.due, put_off.not_before) = (at(500), Some(at(150)));
         let table = [
             (row(), Mode::Active, Active, &well, WaitsFor::Turn, Some(200)),
             (row(), Mode::Active, Paused, &well, WaitsFor::Resume, None),
@@ -223,6 +232,7 @@ mod tests {
             (row(), Mode::Active, Active, &client(None, Some(260)), WaitsFor::Probe, Some(260)),
             (retried, Mode::Active, Active, &well, WaitsFor::Retry, Some(400)),
             (rests, Mode::Active, Active, &well, WaitsFor::Interval, Some(500)),
+            (put_off, Mode::Active, Active, &well, WaitsFor::Reading, Some(500)),
             (row(), Mode::Passive, Active, &well, WaitsFor::Demand, None),
             (demanded, Mode::Passive, Active, &well, WaitsFor::Turn, Some(200)),
             (claimed.clone(), Mode::Passive, Active, &well, WaitsFor::Puller, Some(300)),

@@ -30,9 +30,12 @@ pub struct LaneActivity {
     /// Looking a client's name up.
     #[serde(skip_serializing_if = "RecentTimes::is_empty")]
     pub dns: RecentTimes,
-    /// Making a connection, secured if it is to be.
+    /// Making a connection.
     #[serde(skip_serializing_if = "RecentTimes::is_empty")]
     pub connect: RecentTimes,
+    /// Securing it, if it is to be.
+    #[serde(skip_serializing_if = "RecentTimes::is_empty")]
+    pub tls: RecentTimes,
     /// From there to the head of the answer.
     #[serde(skip_serializing_if = "RecentTimes::is_empty")]
     pub first_byte: RecentTimes,
@@ -44,8 +47,10 @@ pub struct LaneActivity {
 pub struct AttemptPhases {
     /// Looking the client's name up, if that was done.
     pub dns: Option<Duration>,
-    /// Making a connection, if one was made: over TCP, and TLS where the URL says so.
+    /// Making a connection over TCP, if one was made.
     pub connect: Option<Duration>,
+    /// Securing it by TLS, where the URL says so.
+    pub tls: Option<Duration>,
     /// From then, or from the beginning on a connection that was there, to the head of the answer.
     pub first_byte: Option<Duration>,
 }
@@ -97,8 +102,10 @@ pub struct SubscriptionTimes {
     pub attempts: TimeFigures,
     /// Looking the client's name up, where that was done.
     pub dns: TimeFigures,
-    /// Making a connection, where one was made: over TCP, and TLS where the URL says so.
+    /// Making a connection over TCP, where one was made.
     pub connect: TimeFigures,
+    /// Securing it by TLS, where the URL says so.
+    pub tls: TimeFigures,
     /// From then, or from the beginning on a connection that was there, to the head of the answer.
     pub first_byte: TimeFigures,
 }
@@ -115,6 +122,7 @@ impl LaneActivity {
         let parts = [
             (&mut self.dns, phases.dns),
             (&mut self.connect, phases.connect),
+            (&mut self.tls, phases.tls),
             (&mut self.first_byte, phases.first_byte),
         ];
         for (times, took) in parts {
@@ -164,6 +172,7 @@ impl SubscriptionTimes {
             attempts: figures(|lane| &lane.attempts),
             dns: figures(|lane| &lane.dns),
             connect: figures(|lane| &lane.connect),
+            tls: figures(|lane| &lane.tls),
             first_byte: figures(|lane| &lane.first_byte),
         }
     }

@@ -59,8 +59,12 @@ mod counting {
     /// A request ended after so long.
     pub(crate) fn requested(took: Duration, phases: &AttemptPhases) {
         histogram!(observe::ATTEMPT_TIME).record(took.as_secs_f64());
-        let parts =
-            [("dns", phases.dns), ("connect", phases.connect), ("first-byte", phases.first_byte)];
+        let parts = [
+            ("dns", phases.dns),
+            ("connect", phases.connect),
+            ("tls", phases.tls),
+            ("first-byte", phases.first_byte),
+        ];
         for (phase, took) in parts {
             if let Some(took) = took {
                 histogram!(observe::ATTEMPT_PHASE, "phase" => phase).record(took.as_secs_f64());

@@ -25,15 +25,8 @@ pub(crate) enum Prepared {
 /// The deletion of a resource looks for subscriptions after marking it; we look for the mark
 /// after inserting: one of us sees the other.
 pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<Prepared> {
-    let resource = context.repository.resource(stored.resource).await?;
-    if !resource.is_some_and(|resource| resource.state == ResourceState::Active) {
-        // Not removed in one go: a change may have been spread to it already.
-        retire(context, stored).await?;
+    if !make_ready(context, &stored).await? {
         return Ok(Prepared::ResourceGone);
-    }
-    if stored.spec.backfill() {
-        // Before it is at work: a reader that finds it active finds that this was asked for.
-        backfill::begin(context, JobKind::Backfill, stored.id, None).await?;
     }
     let generation = stored.generation;
     let mut active = stored;
@@ -48,4 +41,20 @@ pub(crate) async fn prepare(context: &Context, stored: Subscription) -> Result<P
         Replaced::Conflict(current) => Prepared::Ready(current),
         Replaced::Missing => Prepared::Removed,
     })
+}
+
+/// Sees to what has to be before a subscription ceases to be prepared, at work or paused: its resource is there, and
+/// what it wants at creation is asked for. Tells whether it may; if its resource is gone, it goes too.
+pub(crate) async fn make_ready(context: &Context, stored: &Subscription) -> Result<bool> {
+    let resource = context.repository.resource(stored.resource).await?;
+    if !resource.is_some_and(|resource| resource.state == ResourceState::Active) {
+        // Not removed in one go: a change may have been spread to it already.
+        retire(context, stored.clone()).await?;
+        return Ok(false);
+    }
+    if stored.spec.backfill() {
+        // Before it is at work: a reader that finds it active finds that this was asked for.
+        backfill::begin(context, JobKind::Backfill, stored.id, None).await?;
+    }
+    Ok(true)
 }

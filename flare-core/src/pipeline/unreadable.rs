@@ -10,7 +10,8 @@ use tracing::{debug, warn};
 
 use super::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{RecordName, Timestamp, Unreadable};
+use crate::model::{RecordName, Row, RowKey, Timestamp, Unreadable};
+use crate::port::Listing;
 use crate::tools::lock;
 
 /// Records that are remembered by name; of more than that only their number is.
@@ -80,6 +81,17 @@ impl Context {
         } else {
             debug!(%kind, record = %name, %why, "still cannot read a stored record");
         }
+    }
+
+    /// The last of some rows of documents, in their order, whether it can be read or not; notes those that cannot.
+    pub(crate) fn last_row_of(&self, rows: &Listing<Row>) -> Option<RowKey> {
+        rows.unreadable.iter().for_each(|row| self.note_unreadable(row));
+        let unreadable = rows.unreadable.iter().filter_map(|row| match &row.record {
+            RecordName::Row(key) => Some(key),
+            _ => None,
+        });
+        let all = rows.items.iter().map(|row| &row.key).chain(unreadable);
+        all.max_by_key(|key| (&key.url, key.subscription)).cloned()
     }
 
     /// Every sweep meets it again before it is forgotten.

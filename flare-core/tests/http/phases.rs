@@ -38,6 +38,7 @@ async fn looking_up_and_connecting_are_told_of_the_attempt_that_did_it() {
     // The clock stands still but for the look-up.
     assert_eq!(first.phases.dns, Some(Duration::from_millis(40)), "{first:?}");
     assert_eq!(first.phases.connect, Some(Duration::ZERO), "{first:?}");
+    assert_eq!(first.phases.tls, None, "it is not secured: {first:?}");
     assert_eq!(first.phases.first_byte, Some(Duration::ZERO), "{first:?}");
     assert_eq!(first.duration, Duration::from_millis(40));
     let second = delivery.attempt(post(url)).await;

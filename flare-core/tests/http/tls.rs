@@ -1,9 +1,12 @@
 //! Secured connections: whom we trust, and who we are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use flare_core::http::HttpConfig;
-use flare_core::port::{Delivery, FailureKind};
+use flare_core::http::{HttpConfig, HttpDelivery};
+use flare_core::model::Timestamp;
+use flare_core::port::{Clock, Delivery, FailureKind};
+use flare_testkit::ManualClock;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, IsCa, KeyPair,
     generate_simple_self_signed,
@@ -11,7 +14,8 @@ use rcgen::{
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use tokio_rustls::rustls::sign;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::server::{Answer, Server};
@@ -120,4 +124,44 @@ async fn plain(answer: Answer) -> std::net::SocketAddr {
         let _ = stream.shutdown().await;
     });
     address
+}
+
+/// Takes seventy milliseconds to find its certificate.
+#[derive(Debug)]
+struct Slow {
+    clock: ManualClock,
+    certified: Arc<sign::CertifiedKey>,
+}
+
+impl ResolvesServerCert for Slow {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<sign::CertifiedKey>> {
+        self.clock.advance_to(self.clock.now() + Duration::from_millis(70));
+        Some(Arc::clone(&self.certified))
+    }
+}
+
+#[tokio::test]
+async fn securing_a_connection_is_told_apart_from_making_it() {
+    let issuer = issuer();
+    let own = issued(&issuer, "127.0.0.1");
+    let clock = ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000));
+    let provider = Arc::new(ring::default_provider());
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+    let key = provider.key_provider.load_private_key(key).unwrap();
+    let certified = Arc::new(sign::CertifiedKey::new(vec![own.cert.der().clone()], key));
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(Slow { clock: clock.clone(), certified }));
+    let server = Server::secured(TlsAcceptor::from(Arc::new(config)), Answer::ok("secured")).await;
+    let config = local().roots_pem(issuer.pem());
+    let delivery = HttpDelivery::new(config, Arc::new(clock)).unwrap();
+
+    let first = delivery.attempt(post(url(&server))).await.phases;
+    assert_eq!(first.tls, Some(Duration::from_millis(70)), "{first:?}");
+    assert_eq!(first.connect, Some(Duration::ZERO), "{first:?}");
+    assert_eq!(first.first_byte, Some(Duration::ZERO), "{first:?}");
+    let second = delivery.attempt(post(url(&server))).await.phases;
+    assert_eq!((second.connect, second.tls), (None, None), "the connection was there");
 }

@@ -9,13 +9,15 @@ use utoipa::ToSchema;
 
 use super::page::Pagination;
 use super::revision::RevisionView;
+use super::unreadable::{Listed, ListedDelivery};
 use super::word::{PresentWord, WaitsForWord, Word};
 
 /// A page of who has which version of a document.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveryList {
     pagination: Pagination,
-    deliveries: Vec<DeliveryView>,
+    #[schema(value_type = Vec<ListedDelivery>)]
+    deliveries: Vec<Listed<DeliveryView>>,
 }
 
 impl DeliveryList {
@@ -26,9 +28,12 @@ impl DeliveryList {
     ) -> Self {
         let pagination = Pagination::new(page, listing.total);
         let shown = |delivery: &DocumentDelivery| {
-            Some(DeliveryView::new(delivery, resources.get(&delivery.resource)?))
+            let resource = resources.get(&delivery.resource)?;
+            Some(Listed::Readable(DeliveryView::new(delivery, resource)))
         };
-        Self { pagination, deliveries: listing.items.iter().filter_map(shown).collect() }
+        let readable = listing.items.iter().filter_map(shown);
+        let others = listing.unreadable.iter().map(|it| Listed::Unreadable(it.into()));
+        Self { pagination, deliveries: readable.chain(others).collect() }
     }
 }
 
@@ -36,7 +41,7 @@ impl DeliveryList {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DocumentDelivery)]
-struct DeliveryView {
+pub(crate) struct DeliveryView {
     /// Whose client.
     #[schema(format = "uuid")]
     subscription: String,

@@ -56,8 +56,10 @@ pub(crate) struct TimesView {
     attempts: TimeFiguresView,
     /// Looking the client's name up, where that was done.
     dns: TimeFiguresView,
-    /// Making a connection, where one was made: over TCP, and TLS where the URL says so.
+    /// Making a connection over TCP, where one was made.
     connect: TimeFiguresView,
+    /// Securing it by TLS, where the URL says so.
+    tls: TimeFiguresView,
     /// From then, or from the beginning on a connection that was there, to the head of the answer.
     first_byte: TimeFiguresView,
 }
@@ -69,6 +71,7 @@ impl From<SubscriptionTimes> for TimesView {
             attempts: times.attempts.into(),
             dns: times.dns.into(),
             connect: times.connect.into(),
+            tls: times.tls.into(),
             first_byte: times.first_byte.into(),
         }
     }
@@ -130,7 +133,7 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&TimesView::from(times)).unwrap(),
             format!(
-                "{}{}\"dns\":{none},\"connect\":{none},\"firstByte\":{none}}}",
+                "{}{}\"dns\":{none},\"connect\":{none},\"tls\":{none},\"firstByte\":{none}}}",
                 r#"{"latency":{"count":1,"meanMillis":1.5,"p50Millis":2.0,"p99Millis":2.0},"#,
                 r#""attempts":{"count":1,"meanMillis":1.0,"p50Millis":1.0,"p99Millis":1.0},"#,
             )

@@ -9,6 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::audit::EntryView;
 use super::consumer::ConsumerView;
+use super::deliveries::DeliveryView;
 use super::job::JobView;
 use super::reject::RejectView;
 use super::resource::ResourceView;
@@ -171,6 +172,21 @@ impl PartialSchema for ListedReject {
 impl ToSchema for ListedReject {
     fn schemas(schemas: &mut Schemas) {
         both::<RejectView>(schemas);
+    }
+}
+
+/// Describes what a subscription's client has of a document, or what is known of a row that cannot be read.
+pub(crate) struct ListedDelivery;
+
+impl PartialSchema for ListedDelivery {
+    fn schema() -> RefOr<Schema> {
+        either::<DeliveryView>()
+    }
+}
+
+impl ToSchema for ListedDelivery {
+    fn schemas(schemas: &mut Schemas) {
+        both::<DeliveryView>(schemas);
     }
 }
 

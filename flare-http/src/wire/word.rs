@@ -79,7 +79,7 @@ vocabularies! {
     Action as "Action", ALL: "What a client is told of a document.";
     Present as "Present", ALL: "Whether a client holds a document, as far as is known.";
     PullOutcome as "PullOutcome", ALL: "The client has it, refuses this version for good, or hands it back.";
-    WaitsFor as "WaitsFor", ALL: "What a change waits for: its turn, the next attempt, the end of the client's interval, of a hold it asked for or of its being down; somebody to resume the subscription, or to mend the client as well; the client to ask for it, or to settle it.";
+    WaitsFor as "WaitsFor", ALL: "What a change waits for: its turn, the next attempt, the end of the client's interval, of a hold it asked for or of its being down; somebody to resume the subscription, or to mend the client as well; the client to ask for it, or to settle it; being read again, as the document could not be read or the filter not be asked.";
     DeathReason as "DeathReason", ALL: "Why a notification was given up: its attempts or its time are used up.";
     Method as "Method", ALL: "How a request is made.";
     RejectReason as "RejectReason", ALL: "Why a message became no document.";

@@ -113,6 +113,7 @@ fn expected(report: &SubscriptionReport) -> serde_json::Value {
             "attempts": figures(report.times.attempts),
             "dns": figures(report.times.dns),
             "connect": figures(report.times.connect),
+            "tls": figures(report.times.tls),
             "firstByte": figures(report.times.first_byte),
         },
         "deadLetters": report.dead_letters,

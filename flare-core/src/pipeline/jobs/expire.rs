@@ -14,9 +14,9 @@ use self::cursor::{Cursor, Pass};
 use super::held::{ClaimedJob, Ended, Next, TURN};
 use super::{queues, remove_if_gone};
 use crate::error::Result;
-use crate::model::{DocumentKey, RecordName, Row, RowKey, Timestamp, Version};
+use crate::model::{DocumentKey, RecordName, RowKey, Timestamp, Version};
 use crate::pipeline::context::Context;
-use crate::port::{DocumentHead, Listing, RowRemoval, Scan};
+use crate::port::{DocumentHead, RowRemoval, Scan};
 
 /// What the job that does this works on; there is one.
 pub(super) const SUBJECT: &str = "retention";
@@ -176,7 +176,7 @@ async fn clear_rows(
         let keys: Vec<DocumentKey> = tombstones.iter().map(|it| it.key.clone()).collect();
         loop {
             let rows = context.repository.rows_of(keys.clone(), after.clone(), limit).await?;
-            let last = last_of(context, &rows).filter(|_| rows.total >= limit as u64);
+            let last = context.last_row_of(&rows).filter(|_| rows.total >= limit as u64);
             let old = rows.items.into_iter().filter_map(|row| {
                 let version = versions.get(&row.document)?;
                 Some((row.key, *version))
@@ -196,17 +196,6 @@ async fn clear_rows(
         }
     }
     Ok(None)
-}
-
-/// The last of some rows, in their order, whether it can be read or not.
-fn last_of(context: &Context, rows: &Listing<Row>) -> Option<RowKey> {
-    rows.unreadable.iter().for_each(|row| context.note_unreadable(row));
-    let unreadable = rows.unreadable.iter().filter_map(|row| match &row.record {
-        RecordName::Row(key) => Some(key),
-        _ => None,
-    });
-    let all = rows.items.iter().map(|row| &row.key).chain(unreadable);
-    all.max_by_key(|key| (&key.url, key.subscription)).cloned()
 }
 
 /// Removes those of these tombstones that have no row at all.

@@ -158,6 +158,44 @@ async fn pause_while_preparing_ends_as_paused() {
 }
 
 #[tokio::test]
+async fn what_a_creation_asked_for_is_not_lost_by_a_pause_while_preparing() {
+    let sim = Sim::start().await;
+    let known = sim.subscribe(hook("other")).await;
+    for number in 0..3 {
+        sim.put(number, 1).await;
+    }
+    sim.pass(Duration::from_secs(1)).await;
+    // Its creator stored it, and died.
+    let id = flare_core::model::SubscriptionId::from_bytes([7; 16]);
+    let spec = hook("a").backfill(true).build().unwrap();
+    let new = Subscription::new(id, known.resource, spec, sim.now());
+    sim.stores.repository().insert_subscription(new, 10).await.unwrap();
+    sim.flare.pause(id).await.unwrap();
+    sim.pass(Duration::from_secs(300)).await;
+    assert_eq!(sim.delivery.total(), 3, "the other one's");
+    sim.flare.resume(id).await.unwrap();
+    sim.pass(Duration::from_secs(60)).await;
+    assert_eq!(sim.delivery.total(), 6, "what was there before");
+}
+
+#[tokio::test]
+async fn a_pause_while_preparing_takes_back_what_has_lost_its_resource() {
+    let sim = Sim::start().await;
+    let known = sim.subscribe(hook("other")).await;
+    let resource = known.resource;
+    sim.flare.delete_subscription(known.id).await.unwrap();
+    sim.pass(Duration::from_secs(3_600)).await;
+    // Its creator stored it when the resource was being deleted, and died.
+    sim.flare.delete_resource(resource).await.unwrap();
+    let id = flare_core::model::SubscriptionId::from_bytes([7; 16]);
+    let new = Subscription::new(id, resource, hook("a").build().unwrap(), sim.now());
+    sim.stores.repository().insert_subscription(new, 10).await.unwrap();
+    let error = sim.flare.pause(id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(sim.flare.subscription(id).await.is_err(), "it is gone");
+}
+
+#[tokio::test]
 async fn unknown_ones_and_wrong_replacements_are_refused_with_the_field() {
     let sim = Sim::start().await;
     let a = sim.subscribe(hook("a")).await;
