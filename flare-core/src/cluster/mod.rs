@@ -29,9 +29,9 @@
 //! # What it costs
 //! Whatever a node announces to all of them is one write of one key, read by their watches. Besides,
 //! per node a keep-alive and a read of the plan a few times per lease; a write of its record when
-//! weight, leaving or rounded load changed; per plan one write, one epoch, and one confirmation by
-//! each node that gave slots up. Nothing is written while nothing changes, however many slots and
-//! subscriptions there are.
+//! weight, leaving or load changed, of load at most one every [`ClusterSettings::publish_every`]; per plan
+//! one write, one epoch, and one confirmation by each node that gave slots up. Nothing is written while
+//! nothing changes, however many slots and subscriptions there are.
 
 #[cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 pub(crate) mod assignment;

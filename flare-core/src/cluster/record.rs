@@ -31,7 +31,7 @@ pub struct NodeRecord {
     pub shed_percent: u32,
     /// Whether it is about to leave.
     pub draining: bool,
-    /// How busy it is, rounded.
+    /// How busy it is, rounded but for the consumers.
     pub load: NodeLoad,
     /// How many slots it is set to; versions of before do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,8 +70,8 @@ impl Default for Roles {
     }
 }
 
-/// How busy a node is. Figures are rounded when they are stored, so that small changes write
-/// nothing.
+/// How busy a node is. Figures that go up and down by themselves are rounded when they are stored, so that small
+/// changes write nothing; consumers are counted exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -104,7 +104,8 @@ impl NodeLoad {
     pub(crate) fn rounded(self) -> Self {
         Self {
             lanes: rounded(self.lanes),
-            consumers: rounded(self.consumers),
+            // Few, and another number only when one of them or a slot has moved.
+            consumers: self.consumers,
             in_flight: rounded(self.in_flight),
             busy_percent: rounded(self.busy_percent),
         }
@@ -224,5 +225,11 @@ mod tests {
     fn load_is_rounded_down_to_few_figures() {
         let shown: Vec<u64> = [0, 7, 12, 19, 101, 149, 1_234, 99_999].map(rounded).into();
         assert_eq!(shown, [0, 7, 10, 15, 100, 100, 1_000, 95_000]);
+        let told = NodeLoad::new(11, 12, 13).consumers(14).rounded();
+        assert_eq!(
+            told,
+            NodeLoad::new(10, 10, 10).consumers(14),
+            "consumers are few, and told exactly"
+        );
     }
 }

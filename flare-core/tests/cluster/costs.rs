@@ -58,4 +58,11 @@ async fn load_is_published_rounded_and_seldom() {
     }
     let written = writes(&world) - before - written;
     assert!((3..=7).contains(&written), "{written} writes in a minute, at most one in ten seconds");
+    let before = writes(&world);
+    for second in 0..60 {
+        world.node("a").handle.set_load(NodeLoad::new(10, 10, 50).consumers(1_000 + second));
+        world.pass(secs(1)).await;
+    }
+    let written = writes(&world) - before;
+    assert!((3..=7).contains(&written), "{written} writes for as many consumers as there are");
 }

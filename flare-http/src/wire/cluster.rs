@@ -177,13 +177,13 @@ fn roles(roles: Roles) -> Vec<Role> {
     named.into_iter().filter(|(_, has)| *has).map(|(role, _)| role).collect()
 }
 
-/// How busy a node is, in rounded figures.
+/// How busy a node is, in rounded figures but for the consumers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Load {
     /// Lanes it works.
     lanes: u64,
-    /// Consumers it works.
+    /// Consumers it works, exactly.
     consumers: u64,
     /// Requests in flight.
     in_flight: u64,

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_backend_memory::MemoryBackend;
+use flare_backend_memory::{MemoryBackend, MemoryBroker};
 use flare_core::Flare;
 use flare_core::Settings;
 use flare_core::cluster::{ClusterSettings, Health, Roles};
 use flare_core::port::{Clock, Lease, SystemClock};
 use flare_testkit::{FaultPlan, FaultyLease};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::pulling::USERS;
 use crate::support::Server;
 
 const SLOTS: u32 = 16;
@@ -109,6 +110,36 @@ async fn every_node_says_the_same() {
     for node in found {
         let its = slots.iter().filter(|slot| slot["node"] == node["id"]).count();
         assert_eq!(node["slots"], its);
+    }
+}
+
+/// Eleven were once told as ten.
+#[tokio::test]
+async fn a_node_says_exactly_how_many_consumers_it_works() {
+    let (memory, broker) = (MemoryBackend::new(), MemoryBroker::new());
+    broker.create_queue("users");
+    let mut cluster = settings("a");
+    cluster.publish_every = Duration::from_millis(1);
+    let builder = Flare::builder(memory.clone()).source(Arc::new(broker.clone()));
+    let server = Server::on(builder.cluster(cluster), true, |api| api).await;
+    let users = server.resource("users").await;
+    let asked = json!({
+        "resource": users.rsplit('/').next().unwrap(),
+        "memory": {"queue": "users"},
+        "document": {"url": format!("{USERS}/{{/id}}")},
+    });
+    for _ in 0..11 {
+        server.post("/consumers", &asked.to_string()).await.is(201);
+    }
+    let clock = SystemClock::new();
+    let give_up_at = clock.now() + Duration::from_secs(60);
+    loop {
+        let listed = server.get("/cluster/nodes").await.is(200).json();
+        if listed["nodes"][0]["load"]["consumers"] == 11 {
+            return;
+        }
+        assert!(clock.now() < give_up_at, "{listed}");
+        clock.sleep_until(clock.now() + Duration::from_millis(5)).await;
     }
 }
 
