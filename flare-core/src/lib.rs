@@ -23,8 +23,8 @@ pub use app::{
 };
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use pipeline::{
-    Event, EventKind, EventListener, LoopReport, OverviewTotals, PullOutcome, PullSettlement,
-    Pulled, PutRates, Settings, Told,
+    ConsumerTotals, Event, EventKind, EventListener, LoopReport, OverviewTotals, PullOutcome,
+    PullSettlement, Pulled, PutRates, Settings, Told,
 };
 
 /// What only Flare's own tests and benchmarks reach for. It may change with any version.

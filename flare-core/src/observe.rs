@@ -38,6 +38,8 @@
 //! | [`UNKNOWN_IDS`] | counter | notifications that clients named in their answers and were not told of |
 //! | [`FILTERED`] | counter | filters evaluated, each once for a version of a document |
 //! | [`FILTER_FAILED`] | counter | those of them that failed on the document, or said neither true nor false: no match |
+//! | [`RECEIVED`] | counter | messages that consumers were given by their sources |
+//! | [`REJECTED`] | counter, `reason` | messages that became no document, or not all that they say |
 //! | [`AUDIT_LOST`] | counter | entries of the log of what was done that could not be stored |
 //! | [`LATENCY`] | histogram | seconds from the store to the client, of notifications accepted |
 //! | [`ATTEMPT_TIME`] | histogram | seconds that requests to clients took, however they ended |
@@ -48,6 +50,9 @@
 //! | [`SUBSCRIPTION_OLDEST`] | gauge, `subscription` | seconds the oldest of them has waited; of `others` the oldest of all |
 //! | [`SUBSCRIPTION_FAILURES`] | gauge, `subscription` | attempts that failed in a row; of `others` the most any has |
 //! | [`SUBSCRIPTION_RATE`] | gauge, `subscription`, `outcome` | outcomes a second over the last minute: `delivered`, `failed` or `discarded` |
+//! | [`CONSUMER_LAG`] | gauge, `consumer` | messages that wait for a consumer that is among the worst, or for all `others`, where brokers say so |
+//! | [`CONSUMER_BEHIND`] | gauge, `consumer` | seconds the oldest of them has waited, where brokers say so; of `others` the oldest of all |
+//! | [`CONSUMER_FAILING`] | gauge, `consumer` | 1 if it is to pull and its last error stands, else 0; of `others` how many |
 //! | [`SPREADING`] | gauge | changes not spread to all subscriptions yet |
 //! | [`QUEUE_DEPTH`] | gauge, `queue` | messages ready in a queue between stages |
 //! | [`LANES`] | gauge | lanes this runtime works |
@@ -110,6 +115,10 @@ pub const UNKNOWN_IDS: &str = "flare_unknown_ids_total";
 pub const FILTERED: &str = "flare_filter_evaluations_total";
 /// Evaluations of filters that failed.
 pub const FILTER_FAILED: &str = "flare_filter_failures_total";
+/// Messages that consumers were given by their sources.
+pub const RECEIVED: &str = "flare_received_total";
+/// Messages that became no document, by the reason.
+pub const REJECTED: &str = "flare_rejected_total";
 /// Entries of the log of what was done that could not be stored.
 pub const AUDIT_LOST: &str = "flare_audit_lost_total";
 /// Seconds from the store to the client, of notifications accepted.
@@ -130,6 +139,12 @@ pub const SUBSCRIPTION_OLDEST: &str = "flare_subscription_oldest_pending_seconds
 pub const SUBSCRIPTION_FAILURES: &str = "flare_subscription_failures";
 /// Outcomes of a subscription a second, over the last minute.
 pub const SUBSCRIPTION_RATE: &str = "flare_subscription_outcomes_per_second";
+/// Messages that wait for a consumer, or for those without metrics of their own.
+pub const CONSUMER_LAG: &str = "flare_consumer_lag";
+/// Seconds the oldest message has waited that waits for a consumer.
+pub const CONSUMER_BEHIND: &str = "flare_consumer_behind_seconds";
+/// Whether a consumer fails.
+pub const CONSUMER_FAILING: &str = "flare_consumer_failing";
 /// Changes not spread to all subscriptions yet.
 pub const SPREADING: &str = "flare_spreading";
 /// Messages ready in a queue between stages.

@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::inbox::Inbox;
 use common::{Client, Folder, PATIENCE, Server, raw, split};
 use flare_testkit::{Service, Trials};
 use serde_json::Value;
@@ -23,9 +24,11 @@ fn main() -> ExitCode {
 }
 
 async fn every_panel_has_data(program: String) {
-    let server = Server::start(&[]);
+    let inbox = Inbox::beside("dashboard");
+    let server = inbox.server(&[]);
     let client = Client::start(Duration::ZERO);
-    let subscriptions = format!("/resources/{}/subscriptions", server.users());
+    let users = server.users();
+    let subscriptions = format!("/resources/{users}/subscriptions");
     // One is told, one fails on its filter, and one gives up at once.
     for wish in [
         format!(r#"{{"endpoint":{{"url":"{}/well/{{id}}"}}}}"#, client.url()),
@@ -39,6 +42,13 @@ async fn every_panel_has_data(program: String) {
         let (status, said) = server.post(&subscriptions, &wish);
         assert_eq!(status, 201, "{said}");
     }
+    // One consumer pulls, and one finds no queue.
+    for source in [inbox.source(), inbox.source().replace("queue\":\"", "queue\":\"no-")] {
+        let (status, said) = server.consume(&users, &source);
+        assert_eq!(status, 201, "{said}");
+    }
+    inbox.send(r#"{"id":"eve","revision":1}"#);
+    inbox.send("no user at all");
     let folder = Folder::new("dashboard");
     let prometheus = Prometheus::start(&program, folder.path(), server.addr);
     let (mut without, started) = (expressions(), Instant::now());
@@ -56,9 +66,19 @@ async fn every_panel_has_data(program: String) {
         without.retain(|expression| !prometheus.has(expression));
         thread::sleep(Duration::from_millis(100));
     }
-    for (what, least) in [("delivered", 1.0), ("dead", 1.0), ("filter_failures", 1.0)] {
-        let metric = format!("sum(flare_{what}_total)");
-        assert!(prometheus.values(&metric).iter().all(|value| *value >= least), "{metric}");
+    for (metric, least) in [
+        ("sum(flare_delivered_total)", 1.0),
+        ("sum(flare_dead_total)", 1.0),
+        ("sum(flare_filter_failures_total)", 1.0),
+        ("sum(flare_received_total)", 2.0),
+        (r#"flare_rejected_total{reason="not-json"}"#, 1.0),
+        (r#"sum(flare_consumer_failing{consumer!="others"})"#, 1.0),
+    ] {
+        let is_seen = || prometheus.values(metric).first().is_some_and(|value| *value >= least);
+        while !is_seen() {
+            assert!(started.elapsed() < PATIENCE, "{metric}\n{}", server.get("/metrics").1);
+            thread::sleep(Duration::from_millis(100));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use common::inbox::Inbox;
 use common::{PATIENCE, Server, flare, id, request, run};
 use flare_backend_sqs::{SqsConfig, SqsQueue};
 use flare_core::port::{Queue, QueueName};
@@ -179,83 +180,16 @@ async fn secrets_are_never_printed(endpoint: String) {
     }
 }
 
-/// How often a message is asked for, 5 s each.
-const TAKES: usize = 12;
-
-/// A queue of another service, spoken to as its SDK would.
-struct Inbox {
-    endpoint: String,
-    name: String,
-    url: String,
-}
-
-impl Inbox {
-    fn new(endpoint: &str) -> Self {
-        let name = format!("server-inbox-{}", std::process::id());
-        let mut inbox = Self { endpoint: endpoint.to_owned(), name, url: String::new() };
-        let made = inbox.ask("CreateQueue", &format!(r#"{{"QueueName":"{}"}}"#, inbox.name));
-        let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-        inbox.url = made["QueueUrl"].as_str().unwrap().to_owned();
-        inbox
-    }
-
-    fn send(&self, message: &str) {
-        let wish = serde_json::json!({ "QueueUrl": self.url, "MessageBody": message });
-        self.ask("SendMessage", &wish.to_string());
-    }
-
-    /// Receives a message that says this, and gives it back.
-    fn take_and_return(&self, said: &str) {
-        let wish = serde_json::json!({ "QueueUrl": self.url, "WaitTimeSeconds": 5 }).to_string();
-        for _ in 0..TAKES {
-            let answer: serde_json::Value =
-                serde_json::from_str(&self.ask("ReceiveMessage", &wish)).unwrap();
-            let Some(message) = answer["Messages"].get(0) else { continue };
-            assert!(message["Body"].as_str().unwrap().contains(said), "{message}");
-            let receipt = &message["ReceiptHandle"];
-            let back = serde_json::json!({
-                "QueueUrl": self.url, "ReceiptHandle": receipt, "VisibilityTimeout": 0,
-            });
-            self.ask("ChangeMessageVisibility", &back.to_string());
-            return;
-        }
-        panic!("{said} is not in the queue");
-    }
-
-    fn ask(&self, action: &str, body: &str) -> String {
-        let address = self.endpoint.strip_prefix("http://").unwrap().trim_end_matches('/');
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\
-             Content-Type: application/x-amz-json-1.0\r\nX-Amz-Target: AmazonSQS.{action}\r\n\
-             Authorization: AWS4-HMAC-SHA256 Credential=test/20240101/us-east-1/sqs/aws4_request, \
-             SignedHeaders=host, Signature=0\r\n\r\n",
-            body.len()
-        );
-        let answer = common::raw(address.parse().unwrap(), &[head.as_bytes(), body.as_bytes()]);
-        let (status, answer) = common::split(&answer);
-        assert_eq!(status, 200, "{action}: {answer}");
-        answer
-    }
-}
-
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        self.ask("DeleteQueue", &format!(r#"{{"QueueUrl":"{}"}}"#, self.url));
-    }
-}
-
 /// What the server knows of a user.
 fn user(name: &str) -> String {
     format!("/documents/http://api.example.com/users/{name}")
 }
 
 async fn documents_come_from_a_queue(endpoint: String) {
-    let inbox = Inbox::new(&endpoint);
-    let who = [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
-    let allowed = format!("--set=consumers.aws.endpoints={endpoint}");
-    let server = Server::start_with(&who, &[&allowed, "--set=consumers.aws.region=us-east-1"]);
+    let inbox = Inbox::new(&endpoint, "sqs");
+    let server = inbox.server(&[]);
     let users = server.users();
-    let source = |at: &str| format!(r#""sqs":{{"queue":"{}","endpoint":"{at}"}}"#, inbox.name);
+    let source = |at: &str| inbox.source_at(at);
     let (status, refused) = server.consume(&users, &source("http://169.254.169.254"));
     assert!(status == 400 && refused.contains("sqs.endpoint"), "{status}: {refused}");
     assert!(refused.contains("or list it in consumers.aws.endpoints"), "{refused}");

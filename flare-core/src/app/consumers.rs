@@ -1,20 +1,17 @@
 //! Takes what a host wants pulled; gives consumers created, read, replaced, paused, resumed and deleted, and how each
 //! stands. Each change is one conditional write, repeated if another was faster.
 
-use std::time::Duration;
-
 use super::flare::{Flare, not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::MessageExpression;
-use crate::model::consumer::{ConsumerRates, Mapping};
+use crate::model::consumer::Mapping;
 use crate::model::{
     AuditAction, AuditSubject, Consumer, ConsumerId, ConsumerState, ConsumerStatus, Generation,
-    Invalid, NewConsumer, NodeId, OnReject, Resource, ResourceId, Timestamp,
+    Invalid, NewConsumer, NodeId, OnReject, Resource, ResourceId,
 };
+use crate::pipeline::ConsumerTotals;
+use crate::pipeline::consumers::read_states;
 use crate::port::{Listing, Page, Replaced};
-
-/// How long the rates hold that an owner stored last.
-const RATES_HOLD: Duration = Duration::from_secs(10);
 
 /// How a consumer stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,29 +175,30 @@ impl Flare {
     pub async fn consumer_status(&self, id: ConsumerId) -> Result<ConsumerReport> {
         let consumer = self.find_consumer("consumer_status", id).await?;
         let context = self.context();
-        let mut state = match context.repository.consumer_states(vec![id]).await {
-            Ok(stored) => stored.into_iter().next().map(|(.., state)| state).unwrap_or_default(),
-            Err(error) => self.unread_state(error)?,
-        };
-        // An owner writes every second while there is a rate to tell: one that has ended tells none.
-        let told_at = Timestamp::from_unix_nanos(state.stored_at);
-        if context.time().await?.since(told_at) > RATES_HOLD {
-            state.rates = ConsumerRates::default();
-        }
+        let state = read_states(context, &[id]).await?.remove(&id).unwrap_or_default();
         let slot = context.slot_numbers().of_consumer(id);
         let node = self.cluster_seen().await.worker(slot);
         Ok(ConsumerReport { status: consumer.status, node, state })
     }
 
-    /// What is shown in place of a state that cannot be read: who works the consumer cannot either, and waits.
-    fn unread_state(&self, error: Error) -> Result<ConsumerState> {
-        let Some(unreadable) = error.unreadable() else { return Err(error) };
-        self.context().note_unreadable(unreadable);
-        let last_error = format!(
-            "what its owner stored of it cannot be read, so nothing is pulled: {error}; deleted and created again it \
-             begins where its settings say"
-        );
-        Ok(ConsumerState { last_error: Some(last_error), ..ConsumerState::default() })
+    /// The same of several, in one question to the store: in their order, each as it was read.
+    pub async fn consumer_statuses(&self, consumers: &[Consumer]) -> Result<Vec<ConsumerReport>> {
+        let context = self.context();
+        let ids: Vec<ConsumerId> = consumers.iter().map(|consumer| consumer.id).collect();
+        let mut states = read_states(context, &ids).await?;
+        let (numbers, cluster) = (context.slot_numbers(), self.cluster_seen().await);
+        let report = |consumer: &Consumer| ConsumerReport {
+            status: consumer.status,
+            node: cluster.worker(numbers.of_consumer(consumer.id)),
+            state: states.remove(&consumer.id).unwrap_or_default(),
+        };
+        Ok(consumers.iter().map(report).collect())
+    }
+
+    /// All consumers together: how many there are, and how many fail. About a second old at most, however many look,
+    /// and older where reading all of them takes long.
+    pub async fn consumer_totals(&self) -> Result<ConsumerTotals> {
+        Ok(self.context().consumers_picture().await?.totals)
     }
 
     pub(super) async fn find_consumer(

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
+use super::consumers::PictureCache;
 use super::counters::Counters;
 use super::event::Events;
 use super::lane::{ContentBudget, SendLimit};
@@ -83,6 +84,8 @@ pub(crate) struct Context {
     pub(crate) puts: PutCounts,
     /// How subscriptions are doing, for all who look.
     pub(crate) overviews: OverviewCache,
+    /// How consumers are doing, for all who look.
+    pub(crate) consumers_seen: PictureCache,
     /// This node, as the log of what was done names it.
     pub(crate) actor: Actor,
     /// What was done, to be stored.
@@ -147,6 +150,7 @@ impl Context {
             member_filters: MemberFilters::default(),
             puts: PutCounts::default(),
             overviews: OverviewCache::default(),
+            consumers_seen: PictureCache::default(),
             actor: Actor::Host,
             audit,
             unreadable: UnreadableRecords::default(),

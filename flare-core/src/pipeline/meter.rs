@@ -2,9 +2,13 @@
 //! of that name it costs nothing.
 
 #[cfg(feature = "metrics")]
-pub(crate) use counting::{accepted, attempted, filtered, named_unknown, requested, sample};
+pub(crate) use counting::{
+    accepted, attempted, filtered, named_unknown, received, rejected, requested, sample,
+};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use silent::{accepted, attempted, filtered, named_unknown, requested};
+pub(crate) use silent::{
+    accepted, attempted, filtered, named_unknown, received, rejected, requested,
+};
 
 #[cfg(feature = "metrics")]
 mod counting {
@@ -15,8 +19,10 @@ mod counting {
     use tracing::warn;
 
     use crate::error::{ErrorKind, Result};
+    use crate::model::consumer::RejectReason;
     use crate::model::{AttemptPhases, RecordKind, RowEffect, Verdict};
     use crate::observe;
+    use crate::pipeline::consumers::WorstConsumers;
     use crate::pipeline::context::Context;
     use crate::pipeline::judge::Judgement;
     use crate::pipeline::stage::chain;
@@ -87,6 +93,16 @@ mod counting {
         }
     }
 
+    /// Consumers were given messages.
+    pub(crate) fn received(messages: usize) {
+        counter!(observe::RECEIVED).increment(messages as u64);
+    }
+
+    /// A message, or a part of it, became no document.
+    pub(crate) fn rejected(reason: RejectReason) {
+        counter!(observe::REJECTED, "reason" => reason.as_str()).increment(1);
+    }
+
     /// What is counted shows from the start: a counter that appears with its first event hides that event from
     /// who compares two readings.
     fn begin() {
@@ -102,15 +118,21 @@ mod counting {
             observe::FILTERED,
             observe::FILTER_FAILED,
             observe::AUDIT_LOST,
+            observe::RECEIVED,
         ] {
             counter!(counted).increment(0);
+        }
+        for reason in RejectReason::ALL {
+            counter!(observe::REJECTED, "reason" => reason.as_str()).increment(0);
         }
     }
 
     /// Looks now and then at what is pending, queued and stuck.
     pub(crate) async fn sample(context: Arc<Context>, mut stop: Stop) {
         begin();
-        let mut worst = WorstSubscriptions::new(context.settings.metered_subscriptions);
+        let most = context.settings.metered_subscriptions;
+        let mut worst = WorstSubscriptions::new(most);
+        let mut worst_consumers = WorstConsumers::new(most);
         loop {
             let started = context.clock.monotonic();
             progress(&context);
@@ -119,6 +141,9 @@ mod counting {
             }
             if let Err(error) = worst.show(&context).await {
                 warn!(error = %chain(&error), "could not count what is pending for whom");
+            }
+            if let Err(error) = worst_consumers.show(&context).await {
+                warn!(error = %chain(&error), "could not count how consumers are doing");
             }
             let took = context.clock.monotonic().saturating_sub(started);
             let pause = context.settings.sample_every.max(took * SHARE);
@@ -173,6 +198,7 @@ mod silent {
 
     use crate::error::Result;
     use crate::model::AttemptPhases;
+    use crate::model::consumer::RejectReason;
     use crate::pipeline::judge::Judgement;
     use crate::port::WriteOutcome;
 
@@ -184,4 +210,8 @@ mod silent {
 
     pub(crate) fn named_unknown(_: usize) {}
     pub(crate) fn filtered(_: u64, _: u64) {}
+
+    pub(crate) fn received(_: usize) {}
+
+    pub(crate) fn rejected(_: RejectReason) {}
 }

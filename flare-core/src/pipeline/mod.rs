@@ -45,6 +45,8 @@ pub(crate) mod lane;
 pub(crate) mod lanes;
 pub(crate) mod load;
 pub(crate) mod meter;
+#[cfg(feature = "metrics")]
+mod metered_names;
 pub(crate) mod moves;
 pub(crate) mod outstanding;
 pub(crate) mod overlap;
@@ -72,6 +74,7 @@ pub(crate) mod wake;
 #[cfg(feature = "metrics")]
 mod worst;
 
+pub use consumers::ConsumerTotals;
 pub use event::{Event, EventKind, EventListener, Told};
 pub use overview::OverviewTotals;
 pub use progress::LoopReport;

@@ -125,8 +125,8 @@ pub struct Settings {
     /// How often lag and queue depths are counted for the metrics, if there are any.
     #[cfg_attr(feature = "serde", serde(with = "crate::model::duration"))]
     pub sample_every: Duration,
-    /// How many subscriptions have metrics of their own: those furthest behind and those that fail most; the others
-    /// are counted together. Zero for none.
+    /// How many subscriptions, and how many consumers, have metrics of their own: those furthest behind and those that
+    /// fail most; the others are counted together. Zero for none.
     pub metered_subscriptions: usize,
     /// How long a shutdown may take: until other nodes, if there are any, have taken over, and requests
     /// in flight are finished.

@@ -1,34 +1,22 @@
 //! Takes how all subscriptions are doing; gives figures of those few that are furthest behind or fail most, and of all
 //! others together. However many subscriptions there are and take turns at being worst, so many names are given at most.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use metrics::gauge;
 
 use super::context::Context;
+use super::metered_names::{MeteredNames, OTHERS};
 use super::overview::OverviewPicture;
 use crate::error::Result;
 use crate::model::subscription::{SubscriptionSummary, SummaryOrder};
 use crate::model::{SubscriptionId, SubscriptionRates};
 use crate::observe;
 
-/// Recorders may have forgotten a name after this time.
-const FORGOTTEN_AFTER: Duration = Duration::from_hours(1);
-/// So many times as many names as are shown at once are given within that time.
-const NAMES: usize = 10;
-/// What all are called that have no name of their own.
-const OTHERS: &str = "others";
-
 /// The subscriptions that have figures of their own.
 #[derive(Debug)]
-pub(super) struct WorstSubscriptions {
-    most: usize,
-    /// When each was named last, by the monotonic clock.
-    named: HashMap<SubscriptionId, Duration>,
-    /// Those that were named the last time.
-    shown: HashSet<SubscriptionId>,
-}
+pub(super) struct WorstSubscriptions(MeteredNames<SubscriptionId>);
 
 /// The figures of one, or of several together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -41,12 +29,12 @@ struct WorstFigures {
 
 impl WorstSubscriptions {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, named: HashMap::new(), shown: HashSet::new() }
+        Self(MeteredNames::new(most))
     }
 
     /// Shows how they are.
     pub(super) async fn show(&mut self, context: &Context) -> Result<()> {
-        if self.most == 0 {
+        if self.0.is_off() {
             return Ok(());
         }
         let picture = context.overview().await?;
@@ -62,35 +50,21 @@ impl WorstSubscriptions {
         }
         others.show(OTHERS);
         // Who is well again is shown to be so; after that a recorder may forget the name.
-        for well in self.shown.difference(&worst) {
+        for well in self.0.show(worst) {
             WorstFigures::default().show(&well.to_string());
         }
-        self.shown = worst;
         Ok(())
     }
 
     /// Half of them those furthest behind, half those that fail most; none of those that do neither.
     fn choose(&mut self, picture: &OverviewPicture, now: Duration) -> HashSet<SubscriptionId> {
-        self.named.retain(|_, at| now.saturating_sub(*at) < FORGOTTEN_AFTER);
         let bad = |it: &&SubscriptionSummary| it.lag > 0 || it.consecutive_failures > 0;
         let mut bad: Vec<&SubscriptionSummary> = picture.summaries.iter().filter(bad).collect();
-        let mut worst = HashSet::new();
-        for (order, room) in
-            [(SummaryOrder::Failures, self.most / 2), (SummaryOrder::Lag, self.most)]
-        {
+        let orders = [SummaryOrder::Failures, SummaryOrder::Lag].map(|order| {
             bad.sort_unstable_by(|a, b| order.compare(a, b));
-            for summary in &bad {
-                if worst.len() >= room {
-                    break;
-                }
-                let known = self.named.contains_key(&summary.id);
-                if known || self.named.len() < self.most.saturating_mul(NAMES) {
-                    self.named.insert(summary.id, now);
-                    worst.insert(summary.id);
-                }
-            }
-        }
-        worst
+            bad.iter().map(|it| it.id).collect()
+        });
+        self.0.choose(orders, now)
     }
 }
 
@@ -169,25 +143,5 @@ mod tests {
         assert_eq!(numbers(&worst.choose(&picture, Duration::ZERO)), [2, 3, 4, 5]);
         let well = OverviewPicture::example(vec![summary(1, 0, 0), summary(2, 0, 0)]);
         assert!(worst.choose(&well, Duration::ZERO).is_empty());
-    }
-
-    #[test]
-    fn few_names_are_given_however_many_take_turns() {
-        let mut worst = WorstSubscriptions::new(2);
-        let mut names = HashSet::new();
-        for turn in 0..1_000 {
-            let picture =
-                OverviewPicture::example(vec![summary(turn, 5, 0), summary(turn + 1, 4, 3)]);
-            names.extend(worst.choose(&picture, Duration::from_secs(1)));
-        }
-        assert_eq!(names.len(), 2 * NAMES);
-        assert!(worst.named.len() <= 2 * NAMES);
-        let later = Duration::from_hours(2);
-        let picture = OverviewPicture::example(vec![summary(5_000, 5, 0)]);
-        assert_eq!(
-            numbers(&worst.choose(&picture, later)),
-            [5_000],
-            "others are forgotten by then"
-        );
     }
 }

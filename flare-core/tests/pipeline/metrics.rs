@@ -1,13 +1,19 @@
 //! What is counted. One thread, whose recorder is its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::support::{few_slots, hook, in_memory, url};
+use flare_backend_memory::MemoryBroker;
+use flare_core::model::consumer::{MappingInput, RejectReason};
 use flare_core::model::subscription::RetryPolicy;
-use flare_core::model::{RecordKind, RecordName, SubscriptionSpec, WhyUnreadable};
+use flare_core::model::{
+    NewConsumer, RecordKind, RecordName, SourceSettings, SubscriptionSpec, WhyUnreadable,
+};
 use flare_core::observe;
-use flare_core::port::DeliveryOutcome;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use flare_core::port::{DeliveryOutcome, Outgoing};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use serde_json::json;
 
 #[tokio::test]
 async fn what_happens_is_counted_under_the_documented_names() {
@@ -151,4 +157,64 @@ async fn the_worst_have_figures_of_their_own_and_the_others_are_counted_together
     world.pass(world.settings.sample_every * 2).await;
     shown(&mut lags);
     assert!(lags.values().all(|lag| *lag == 0.0), "who is well is shown to be: {lags:?}");
+}
+
+/// What was told of a metric, by the values of its labels.
+fn told_of(snapshots: &Snapshotter, metric: &str) -> BTreeMap<String, f64> {
+    let all = snapshots.snapshot().into_vec().into_iter();
+    let those = all.filter(|(key, _, _, _)| key.key().name() == metric);
+    let value = |value: DebugValue| match value {
+        DebugValue::Counter(count) => count as f64,
+        DebugValue::Gauge(value) => value.into_inner(),
+        DebugValue::Histogram(_) => panic!("{metric} is a histogram"),
+    };
+    let labels = |key: &metrics::Key| key.labels().map(|it| it.value()).collect();
+    those.map(|(key, _, _, told)| (labels(key.key()), value(told))).collect()
+}
+
+#[tokio::test]
+async fn consumers_are_counted_and_the_worst_have_figures_of_their_own() {
+    let recorder = DebuggingRecorder::new();
+    let snapshots = recorder.snapshotter();
+    let _counted = metrics::set_default_local_recorder(&recorder);
+
+    let mut settings = few_slots();
+    settings.metered_subscriptions = 2;
+    let mut world = in_memory(settings);
+    let broker = MemoryBroker::with_clock(Arc::new(world.clock.clone()));
+    broker.create_queue("users");
+    let builder = world.builder().source(Arc::new(broker.clone()));
+    world.start_as(builder);
+    let users = world.users().await;
+    let pull = async |queue: &str| {
+        let source = SourceSettings::new("memory", json!({"queue": queue})).unwrap();
+        let mut mapping = MappingInput::default();
+        mapping.url = url("{/id}");
+        let new = NewConsumer::new(source, mapping);
+        world.calm.create_consumer(users.id, new).await.unwrap().id.to_string()
+    };
+    let well = pull("users").await;
+    // Queues that are not there: two fail, and there is room for the name of one of them, as none is behind.
+    let (away, other) = (pull("later").await, pull("later").await);
+    for message in [r#"{"id":"a","rev":1}"#, r#"{"id":"b","rev":1}"#, "no json"] {
+        broker.publish("users", Outgoing::new(message.to_owned())).unwrap();
+    }
+    world.pass(world.settings.sample_every * 3).await;
+    // A counter is told as what came since it was last looked at.
+    let rejected = told_of(&snapshots, observe::REJECTED);
+    assert_eq!(rejected.len(), RejectReason::ALL.len(), "each from zero on: {rejected:?}");
+    assert_eq!((rejected["not-json"], rejected.values().sum::<f64>()), (1.0, 1.0));
+    world.pass(world.settings.sample_every).await;
+    let failing = told_of(&snapshots, observe::CONSUMER_FAILING);
+    assert_eq!(failing.values().sum::<f64>(), 2.0, "{failing:?}");
+    let named: Vec<&String> = failing.keys().filter(|name| *name != "others").collect();
+    assert!(named.len() == 1 && [&away, &other].contains(&named[0]), "{failing:?} and {well}");
+    broker.create_queue("later");
+    world.pass(world.settings.sample_every * 8).await;
+    let failing = told_of(&snapshots, observe::CONSUMER_FAILING);
+    assert!(failing.values().all(|it| *it == 0.0), "who is well is shown to be: {failing:?}");
+    for gauge in [observe::CONSUMER_LAG, observe::CONSUMER_BEHIND] {
+        let told = told_of(&snapshots, gauge);
+        assert_eq!(told.get("others"), Some(&0.0), "{gauge}: {told:?}");
+    }
 }

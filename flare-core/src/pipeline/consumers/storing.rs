@@ -20,6 +20,7 @@ use crate::model::{
 use crate::ownership::Term;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest};
+use crate::pipeline::meter;
 use crate::pipeline::stage::{chain, pause_after};
 use crate::pipeline::stop::Stop;
 use crate::port::{Receipt, Source, SourceFacts, SourceMessage, SourceSettlement};
@@ -226,7 +227,10 @@ impl OpenConsumer {
             }
         }
         let mut tally = lock(&self.tally);
-        reasons.into_iter().for_each(|reason| tally.reject(reason, now));
+        for reason in reasons {
+            meter::rejected(reason);
+            tally.reject(reason, now);
+        }
     }
 
     /// Tells the broker. What it cannot be told comes again.

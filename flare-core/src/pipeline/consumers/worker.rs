@@ -17,6 +17,7 @@ use crate::model::{Consumer, OnReject, ResourceState};
 use crate::ownership::Term;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::Ingest;
+use crate::pipeline::meter;
 use crate::pipeline::stage::chain;
 use crate::pipeline::stop::Stop;
 use crate::port::{CheckpointKeeper, Receipt, SourceMessage, SourceOpening, SourceSettlement};
@@ -241,6 +242,7 @@ impl OpenConsumer {
                 received = taken(&mut receiving) => match received {
                     Ok(messages) => {
                         failures = 0;
+                        meter::received(messages.len());
                         lock(&self.tally).receive(messages.len(), self.context.now());
                         waiting.add(messages);
                     }
