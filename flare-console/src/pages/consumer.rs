@@ -8,13 +8,13 @@ use flare_core::model::{
 use flare_http::consumer_to_json;
 
 use super::confirm::Confirm;
-use super::consumers::state;
+use super::consumers::{behind, state};
 use crate::access::needs;
 use crate::ask::{Ask, Named, NamedStep, page, see};
 use crate::frame::Frame;
 use crate::lists::Part;
 use crate::refusal::{Answer, Refusal};
-use crate::show::{Now, State, many, span};
+use crate::show::{Now, State};
 
 #[derive(Template)]
 #[template(path = "pages/consumer.html")]
@@ -43,11 +43,10 @@ pub(crate) async fn show(id: Named, ask: Ask) -> Answer {
     let part = Part::asked(&ask.query, &[]);
     let rejects = flare.rejects(id, part.page()).await?;
     let its = report.state;
-    let millis = its.behind_millis.map(std::time::Duration::from_millis);
     page(&ConsumerPage {
         now: ask.now(),
         state: state(&consumer),
-        behind: its.depth.map(|depth| many(depth, "message")).or(millis.map(span)),
+        behind: behind(&its),
         last_message_at: its.last_message_at.map(Timestamp::from_unix_nanos),
         last_error_at: its.last_error_at.map(Timestamp::from_unix_nanos),
         node: report.node.map(|node| node.to_string()),

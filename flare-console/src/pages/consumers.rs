@@ -1,35 +1,90 @@
 //! What documents are pulled from: the list, and the form of a new one or of one that is changed.
 
+use std::time::Duration;
+
 use askama::Template;
-use flare_core::model::{Consumer, ConsumerId, Generation, Invalid};
+use flare_core::ConsumerReport;
+use flare_core::cluster::ClusterView;
+use flare_core::model::{
+    Consumer, ConsumerId, ConsumerState, ConsumerStatus, Generation, Invalid, Timestamp,
+};
 use flare_http::{Problem, consumer_from_json, consumer_to_json};
 
 use crate::ask::{Ask, Named, page, page_with, see};
 use crate::frame::Frame;
 use crate::lists::Part;
 use crate::refusal::{Answer, Refusal};
-use crate::show::{Now, State};
+use crate::show::{Now, State, count, many, rate, span};
 
 #[derive(Template)]
 #[template(path = "pages/consumers.html")]
 struct Consumers {
     frame: Frame,
     now: Now,
-    consumers: Vec<Consumer>,
+    lines: Vec<Line>,
     unreadable: Vec<String>,
     part: Part,
     api: String,
 }
 
+/// How one of many consumers is doing.
+struct Line {
+    consumer: Consumer,
+    state: State,
+    /// How much waits for it, if its broker says so.
+    behind: Option<String>,
+    received: String,
+    rejected: String,
+    error: Option<String>,
+    error_at: Option<Timestamp>,
+    node: Option<String>,
+}
+
+impl Line {
+    fn new(consumer: Consumer, report: ConsumerReport, cluster: &ClusterView) -> Self {
+        let its = report.state;
+        let is_active = consumer.status == ConsumerStatus::Active;
+        let fails = is_active && its.last_error.is_some();
+        // Nodes of other versions may not say what they are called.
+        let name = |id| {
+            let node = cluster.nodes.iter().find(|node| node.id == id);
+            let record = node.and_then(|node| node.record.as_ref());
+            record.map_or_else(|| id.to_string(), |record| record.name.clone())
+        };
+        Self {
+            state: if fails { State::fair("failing") } else { state(&consumer) },
+            behind: behind(&its),
+            received: rate(its.rates.received.minute),
+            rejected: count(its.rejected),
+            error: its.last_error,
+            error_at: its.last_error_at.map(Timestamp::from_unix_nanos),
+            // One that is paused is worked by none.
+            node: report.node.filter(|_| is_active).map(name),
+            consumer,
+        }
+    }
+}
+
+/// How much waits for a consumer, if its broker says so: messages, or for how long.
+pub(crate) fn behind(state: &ConsumerState) -> Option<String> {
+    let millis = state.behind_millis.map(Duration::from_millis);
+    state.depth.map(|depth| many(depth, "message")).or(millis.map(span))
+}
+
 /// The list, oldest first.
 pub(crate) async fn list(ask: Ask) -> Answer {
     let part = Part::asked(&ask.query, &[]);
-    let listing = ask.flare().consumers(part.page()).await?;
+    let flare = ask.flare();
+    let listing = flare.consumers(part.page()).await?;
+    let reports = flare.consumer_statuses(&listing.items).await?;
+    let cluster = flare.cluster_seen().await;
+    let lines = listing.items.into_iter().zip(reports);
+    let lines = lines.map(|(consumer, report)| Line::new(consumer, report, &cluster));
     page(&Consumers {
         now: ask.now(),
         api: ask.api(),
         frame: ask.frame,
-        consumers: listing.items,
+        lines: lines.collect(),
         unreadable: listing.unreadable.iter().map(ToString::to_string).collect(),
         part: part.of(listing.total),
     })
@@ -38,7 +93,7 @@ pub(crate) async fn list(ask: Ask) -> Answer {
 /// Whether it is to pull.
 pub(crate) fn state(consumer: &Consumer) -> State {
     match consumer.status {
-        flare_core::model::ConsumerStatus::Active => State::good("active"),
+        ConsumerStatus::Active => State::good("active"),
         _ => State::fair("paused"),
     }
 }

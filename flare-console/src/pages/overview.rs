@@ -28,6 +28,8 @@ struct Overview {
     resources: u64,
     totals: OverviewTotals,
     consumers: u64,
+    /// How many of them fail.
+    failing_consumers: u64,
     behind: Vec<Line>,
     stuck: Vec<String>,
     unreadable: Vec<String>,
@@ -41,6 +43,7 @@ pub(crate) async fn show(ask: Ask) -> Answer {
     let cluster = flare.cluster_seen().await;
     let resources = flare.resources(Page::new(1, 0)).await?.total;
     let consumers = flare.consumers(Page::new(1, 0)).await?.total;
+    let failing_consumers = flare.consumer_totals().await?.failing;
     let (behind, found) = furthest(flare, FURTHEST).await?;
     let stuck = node.stuck(STUCK).map(|it| it.name.to_string()).collect();
     let unreadable = node.unreadable.iter().map(ToString::to_string).collect();
@@ -55,6 +58,7 @@ pub(crate) async fn show(ask: Ask) -> Answer {
         resources,
         totals: found.totals,
         consumers,
+        failing_consumers,
         behind,
         stuck,
         unreadable,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod access;
+mod consumers;
 mod forms;
 mod log;
 mod mounting;

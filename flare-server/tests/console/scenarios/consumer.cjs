@@ -44,7 +44,13 @@ module.exports = async (world) => {
   await world.press("Resume");
   await world.sees("active", "#state");
   await world.go("consumers");
+  // The list says by itself what goes wrong, and the overview how many it does with.
+  await world.sees("failing");
+  await world.sees("Last error");
   await world.picture("7-consumers");
+  await world.go("overview");
+  await world.sees("1 failing", "#failing-consumers");
+  await world.go("consumers");
   await page.locator("main table a").first().click();
   await world.follow("Delete");
   await world.press("Delete the consumer");
