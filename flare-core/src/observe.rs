@@ -9,11 +9,13 @@
 //! | [`JOB`] | `kind`, `subject` | a turn at a stored job |
 //! | [`LANE`] | `lane`, `epoch` | all work of one lane under one owner |
 //! | [`CONSUMER`] | `consumer`, `epoch` | all work of one consumer under one owner |
+//! | [`CONSUME`] | `messages` | storing what a batch of messages says, and telling their source |
 //! | [`ATTEMPT`] | `document`, `version`, `action`, `notifications`, `traceparent` | one request to a client; of many notifications, the first |
 //! | [`MEMBER`] | `node` | all a node does in its cluster under one registration |
 //! | [`LEAD`] | `node`, `term` | making plans, within that |
 //!
-//! `traceparent` is the trace the version was put with; clients get it as a header.
+//! `traceparent` is the trace the version was put with, or that of the batch it was pulled with if the host says which
+//! that is ([`FlareBuilder::current_trace`](crate::FlareBuilder::current_trace)); clients get it as a header.
 //!
 //! What changes in a cluster is an event of `flare_core::cluster`: joined, left and lost its place; leads
 //! and leads no more; made a plan, with what it moved and why it could; was granted, is to give up, has
@@ -86,6 +88,8 @@ pub const JOB: &str = "flare.job";
 pub const LANE: &str = "flare.lane";
 /// All work of one consumer under one owner.
 pub const CONSUMER: &str = "flare.consumer";
+/// Storing what a batch of messages says, and telling their source.
+pub const CONSUME: &str = "flare.consume";
 /// One request to a client.
 pub const ATTEMPT: &str = "flare.attempt";
 /// All a node does in its cluster under one registration.

@@ -12,10 +12,15 @@ use secrecy::ExposeSecret;
 
 use crate::config::{Config, Delivery, Scope, Token};
 use crate::failure::Failure;
+use crate::otlp::Telemetry;
 use crate::{brokers, version};
 
 /// Flare and the work behind it.
-pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime), Failure> {
+pub(crate) fn flare(
+    config: &Config,
+    stores: Backend,
+    telemetry: Option<&Telemetry>,
+) -> Result<(Flare, Runtime), Failure> {
     let failed = |error| Failure::because("cannot put Flare together", error);
     let guard = guard(&config.delivery).map_err(failed)?;
     let connectors = brokers::connectors(config, &guard)?;
@@ -24,6 +29,10 @@ pub(crate) fn flare(config: &Config, stores: Backend) -> Result<(Flare, Runtime)
     let builder = builder.cluster(node(config));
     let builder = connectors.into_iter().fold(builder, |builder, it| builder.source(it));
     let builder = if config.cluster.exclusive { builder.exclusive() } else { builder };
+    let builder = match telemetry {
+        Some(telemetry) => telemetry.within(builder),
+        None => builder,
+    };
     builder.build().map_err(failed)
 }
 

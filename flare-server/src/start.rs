@@ -50,7 +50,7 @@ async fn run(config: &Config, telemetry: Option<&Telemetry>) -> Result<(), Failu
         }
     };
     let listener = bind(config.http.server.addr).await?;
-    let (flare, runtime) = compose::flare(config, stores)?;
+    let (flare, runtime) = compose::flare(config, stores, telemetry)?;
     let router = match compose::router(config, flare.clone(), metrics.clone()) {
         Ok(router) => match telemetry {
             Some(telemetry) => telemetry.around(router),

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::inbox::Inbox;
 use common::{Folder, PATIENCE, Server, raw, split};
 use flare_testkit::{Answer, HttpTarget, RawRequest, Service, Trials};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     Trials::on(VICTORIA_METRICS)
         .test("a_collector_has_the_figures", a_collector_has_the_figures)
         .test("a_trace_goes_from_the_put_to_the_client", a_trace_goes_from_the_put_to_the_client)
+        .test("a_trace_goes_from_a_batch_to_the_client", a_trace_goes_from_a_batch_to_the_client)
         .test("a_collector_that_is_away_stops_nothing", a_collector_that_is_away_stops_nothing)
         .run()
 }
@@ -120,6 +122,41 @@ async fn a_trace_goes_from_the_put_to_the_client(_: String) {
     }
     // What lasts as long as a lane or a node is in no trace.
     assert!(!spans.iter().any(|it| it.name == "flare.lane" || it.name == "flare.member"));
+}
+
+/// What is pulled has no request that it came with: each batch is a trace.
+async fn a_trace_goes_from_a_batch_to_the_client(_: String) {
+    let collector = HttpTarget::start(Answer::status(200)).await;
+    let client = HttpTarget::start(Answer::status(204)).await;
+    let inbox = Inbox::beside("otlp");
+    let endpoint = format!("--set=otlp.endpoint={}", collector.url(""));
+    let mut server = inbox.server(&[&endpoint, "--set=otlp.signals=[\"traces\"]"]);
+    let subscription = server.subscribe(&client.url(""));
+    let (status, said) = server.consume(subscription.split('/').nth(2).unwrap(), &inbox.source());
+    assert_eq!(status, 201, "{said}");
+    inbox.send(r#"{"id":"ada","revision":1}"#);
+    let started = Instant::now();
+    while client.requests().is_empty() {
+        assert!(started.elapsed() < PATIENCE, "{}", server.log());
+        tokio::task::yield_now().await;
+    }
+    server.terminate();
+    assert!(server.wait().success(), "{}", server.log());
+    let spans: Vec<Span> = collector.requests().iter().flat_map(decoded).collect();
+    let told = client.requests().remove(0);
+    let traceparent = told.values("traceparent")[0].to_owned();
+    let of_trace = |it: &&Span| hex(&it.trace_id) == traceparent[3..35];
+    let of_trace: Vec<&Span> = spans.iter().filter(of_trace).collect();
+    let one = |name: &str| {
+        let named: Vec<_> = of_trace.iter().filter(|it| it.name == name).collect();
+        assert_eq!(named.len(), 1, "{name} in {of_trace:#?}");
+        *named[0]
+    };
+    let (batch, put, attempt) = (one("flare.consume"), one("flare.put"), one("flare.attempt"));
+    assert_eq!((batch.kind, &*batch.parent_span_id), (SpanKind::Consumer as i32, &[][..]));
+    assert_eq!(hex(&batch.span_id), traceparent[36..52]);
+    assert_eq!((&put.parent_span_id, &attempt.parent_span_id), (&batch.span_id, &batch.span_id));
+    assert!(!spans.iter().any(|it| it.name == "flare.consumer"));
 }
 
 async fn a_collector_that_is_away_stops_nothing(_: String) {

@@ -10,9 +10,10 @@ use crate::cluster::{ClusterHandle, ClusterMember, ClusterSettings};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "http")]
 use crate::http::{Guard, HttpConfig, HttpDelivery};
-use crate::model::Actor;
+use crate::model::{Actor, TraceContext};
 use crate::pipeline::Settings;
 use crate::pipeline::context::Context;
+use crate::pipeline::current_trace::CurrentTrace;
 use crate::pipeline::ingest::Ingest;
 use crate::port::{Clock, Delivery, Lease, Part, Queue, Repository, SourceConnector, SystemClock};
 
@@ -31,6 +32,7 @@ pub struct FlareBuilder {
     cluster: ClusterSettings,
     exclusive: bool,
     connectors: BTreeMap<&'static str, Arc<dyn SourceConnector>>,
+    current_trace: CurrentTrace,
     #[cfg(feature = "http")]
     http: HttpConfig,
     /// Networks that may be called beside what the guard allows.
@@ -49,6 +51,7 @@ impl FlareBuilder {
             cluster: ClusterSettings::default(),
             exclusive: false,
             connectors: BTreeMap::new(),
+            current_trace: CurrentTrace::default(),
             #[cfg(feature = "http")]
             http: HttpConfig::default(),
             #[cfg(feature = "http")]
@@ -154,6 +157,18 @@ impl FlareBuilder {
         self
     }
 
+    /// Says which trace the span that is entered is recorded in, if any. Documents that are pulled come with no trace, as
+    /// those that are put may: each batch of them is stored within a span of its own (`flare.consume`, see
+    /// [`observe`](crate::observe)), in which this is asked, and clients are told of what it says by `traceparent`. It
+    /// must not block.
+    pub fn current_trace(
+        mut self,
+        ask: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
+        self.current_trace = CurrentTrace::new(ask);
+        self
+    }
+
     /// How HTTP requests are made.
     #[cfg(feature = "http")]
     pub fn http(mut self, config: HttpConfig) -> Self {
@@ -204,6 +219,7 @@ impl FlareBuilder {
         let member = member.told_in(context.audit.clone());
         context.announcer = Some(Arc::new(handle.clone()));
         context.connectors = self.connectors;
+        context.current_trace = self.current_trace;
         let context = Arc::new(context);
         let ingest = Arc::new(Ingest::new(Arc::clone(&context)));
         let flare = Flare::new(Arc::clone(&context), Arc::clone(&ingest), handle, upkeep);

@@ -116,7 +116,8 @@ impl Flare {
         let judge = |_: &_, message: &[u8]| expression.is_true_of(message);
         let whole: Vec<&Reject> = rejects.iter().filter(|reject| reject.body.is_some()).collect();
         let bodies = whole.iter().map(|reject| reject.body.as_deref().unwrap_or_default());
-        let mapped = MappedBatch::of(resource, &consumer.mapping, &judge, bodies);
+        let trace = context.current_trace.ask();
+        let mapped = MappedBatch::of(resource, &consumer.mapping, &judge, bodies, trace.as_ref());
         let mut rejections = mapped.rejections;
         for wave in mapped.waves {
             let (places, changes): (Vec<usize>, Vec<_>) = wave.into_iter().unzip();

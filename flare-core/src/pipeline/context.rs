@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use super::consumers::PictureCache;
 use super::counters::Counters;
+use super::current_trace::CurrentTrace;
 use super::event::Events;
 use super::lane::{ContentBudget, SendLimit};
 use super::lanes::NearLanes;
@@ -61,6 +62,8 @@ pub(crate) struct Context {
     pub(crate) announcer: Option<Arc<dyn Announcer>>,
     /// What opens the sources of consumers, by the kind.
     pub(crate) connectors: BTreeMap<&'static str, Arc<dyn SourceConnector>>,
+    /// Which trace the host records the work at hand in.
+    pub(crate) current_trace: CurrentTrace,
     /// Wakes the reconciler: changes may have lost their tasks.
     pub(crate) tasks_lost: Notify,
     /// Wakes pullers that wait for a change.
@@ -139,6 +142,7 @@ impl Context {
             restorer: Restorer::default(),
             announcer: None,
             connectors: BTreeMap::new(),
+            current_trace: CurrentTrace::default(),
             tasks_lost: Notify::new(),
             jobs_asked: Notify::new(),
             job_at_work: watch::Sender::new(None),

@@ -35,6 +35,7 @@ pub(crate) mod consumers;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod crew;
+pub(crate) mod current_trace;
 pub(crate) mod event;
 mod filtering;
 pub(crate) mod health;

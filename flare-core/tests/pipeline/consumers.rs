@@ -461,6 +461,37 @@ async fn nothing_is_lost_while_the_store_is_away_or_the_node_dies() {
     }
 }
 
+/// Documents that are pulled come with no trace: the host says which one their batch is recorded in.
+#[tokio::test]
+async fn clients_are_told_of_the_trace_of_the_batch() {
+    let mut world = in_memory(few_slots());
+    let broker = broker(&world);
+    let batches = AtomicUsize::new(0);
+    let trace = |batch: usize| format!("00-{batch:032x}-00000000000000ff-01");
+    let current = move || {
+        let batch = batches.fetch_add(1, Ordering::Relaxed) + 1;
+        Some(trace(batch).parse().unwrap())
+    };
+    let builder = world.builder().source(Arc::new(broker.clone())).current_trace(current);
+    world.start_as(builder);
+    let users = world.users().await;
+    world.subscribe(&users, "client").await;
+    say(&broker, r#"{"id":"a","rev":1}"#);
+    say(&broker, r#"{"id":"b","rev":1}"#);
+    world.flare.create_consumer(users.id, from_queue("users")).await.unwrap();
+    is_stored(&world, "b", 1).await;
+    say(&broker, r#"{"id":"c","rev":1}"#);
+    is_stored(&world, "c", 1).await;
+    world.settled().await;
+    let told = |id: &str| {
+        let requests = world.delivery.requests().into_iter();
+        let mut its = requests.filter(|it| it.request.url.contains(&format!("/{id}")));
+        let headers = its.next().unwrap().request.headers;
+        headers.into_iter().find(|(name, _)| name == "traceparent").map(|(_, value)| value)
+    };
+    assert_eq!([told("a"), told("b"), told("c")], [1, 1, 2].map(|batch| Some(trace(batch))));
+}
+
 /// Counts how many sources are open at the same time.
 #[derive(Debug)]
 struct Watched {

@@ -21,6 +21,7 @@ pub(crate) use absent::Telemetry;
 #[cfg(not(feature = "otlp"))]
 mod absent {
     use axum::Router;
+    use flare_core::FlareBuilder;
     use metrics_exporter_prometheus::{PrometheusHandle, PrometheusRecorder};
     use tracing_subscriber::layer::Identity;
 
@@ -36,6 +37,10 @@ mod absent {
         }
 
         pub(crate) fn spans(&self) -> Option<Identity> {
+            match *self {}
+        }
+
+        pub(crate) fn within(&self, _: FlareBuilder) -> FlareBuilder {
             match *self {}
         }
 

@@ -9,7 +9,7 @@ use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, Tracer 
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 
-use super::spans::span_context;
+use super::spans::{span_context, traceparent};
 
 const TRACEPARENT: &str = "traceparent";
 
@@ -30,10 +30,8 @@ pub(super) async fn trace(
     let builder = tracer.span_builder(method).with_kind(SpanKind::Server);
     let span = tracer.build_with_context(builder.with_attributes(attributes), &parent);
     let context = Context::new().with_span(span);
-    let of = context.span().span_context().clone();
-    let (trace, id, flags) = (of.trace_id(), of.span_id(), of.trace_flags().to_u8());
     // Hex digits always make a header.
-    if let Ok(value) = HeaderValue::from_str(&format!("00-{trace}-{id}-{flags:02x}")) {
+    if let Ok(value) = HeaderValue::from_str(&traceparent(context.span().span_context())) {
         request.headers_mut().insert(TRACEPARENT, value);
     }
     let response = next.run(request).with_context(context.clone()).await;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use flare_core::model::TraceContext;
 use flare_core::observe;
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState,
@@ -14,9 +15,9 @@ use opentelemetry_sdk::trace::{SdkTracer, Span};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::layer;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
+use tracing_subscriber::{Layer, Registry};
 
 /// What lasts, and the span of the interface, whose place that of `requests` takes.
 const NO_TRACES: [&str; 5] = [
@@ -43,7 +44,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         }
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        let kind = if name == observe::ATTEMPT { SpanKind::Client } else { SpanKind::Internal };
+        let kind = match name {
+            observe::ATTEMPT => SpanKind::Client,
+            observe::CONSUME => SpanKind::Consumer,
+            _ => SpanKind::Internal,
+        };
         let builder = self.0.span_builder(name).with_kind(kind).with_attributes(fields.attributes);
         let around = fields.trace.or_else(|| span.parent().and_then(|parent| traced(&parent)));
         let parent = match around {
@@ -140,11 +145,28 @@ impl Visit for Fields {
 /// The span that a `traceparent` names.
 pub(super) fn span_context(traceparent: &str) -> Option<SpanContext> {
     // It was checked when it was taken; one of a version to come begins as this does.
-    let checked: flare_core::model::TraceContext = traceparent.parse().ok()?;
+    let checked: TraceContext = traceparent.parse().ok()?;
     let mut parts = checked.as_str().split('-').skip(1);
     let trace = TraceId::from_hex(parts.next()?).ok()?;
     let span = SpanId::from_hex(parts.next()?).ok()?;
     let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
     let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
     Some(SpanContext::new(trace, span, flags, true, TraceState::default()))
+}
+
+/// How others are told of a span.
+pub(super) fn traceparent(of: &SpanContext) -> String {
+    let (trace, id, flags) = (of.trace_id(), of.span_id(), of.trace_flags().to_u8());
+    format!("00-{trace}-{id}-{flags:02x}")
+}
+
+/// The innermost span that is entered and in a trace, or else the request that is being answered.
+pub(super) fn current_trace() -> Option<TraceContext> {
+    let entered = tracing::dispatcher::get_default(|dispatch| {
+        let registry = dispatch.downcast_ref::<Registry>()?;
+        let innermost = registry.span(dispatch.current_span().id()?)?;
+        innermost.scope().find_map(|span| traced(&span))
+    });
+    let of = entered.unwrap_or_else(|| Context::current().span().span_context().clone());
+    of.is_valid().then(|| traceparent(&of))?.parse().ok()
 }

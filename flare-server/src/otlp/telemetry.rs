@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::{Router, middleware};
+use flare_core::FlareBuilder;
 use metrics_exporter_prometheus::{PrometheusHandle, PrometheusRecorder};
 use metrics_util::layers::FanoutBuilder;
 use opentelemetry::KeyValue;
@@ -19,7 +20,7 @@ use tracing::warn;
 use super::client::{CollectorClient, LIMIT};
 use super::figures::Figures;
 use super::requests;
-use super::spans::Spans;
+use super::spans::{Spans, current_trace};
 use crate::config::{Otlp, Signal};
 use crate::failure::Failure;
 use crate::version;
@@ -57,6 +58,14 @@ impl Telemetry {
     /// What hands spans to the collector, beside the log.
     pub(crate) fn spans(&self) -> Option<Spans> {
         self.tracer().map(Spans)
+    }
+
+    /// Has what is pulled told to clients in the trace that it is recorded in.
+    pub(crate) fn within(&self, builder: FlareBuilder) -> FlareBuilder {
+        match &self.traces {
+            Some(_) => builder.current_trace(current_trace),
+            None => builder,
+        }
     }
 
     /// Has everything counted for Prometheus and for the collector.

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::Resource;
 use crate::model::consumer::{JudgeExpression, MappedChange, MappedDocument, Mapping, Rejection};
+use crate::model::{Resource, TraceContext};
 use crate::pipeline::ingest::{Change, ChangeOperation};
 
 /// What the messages of a batch ask for.
@@ -17,12 +17,13 @@ pub(crate) struct MappedBatch {
 }
 
 impl MappedBatch {
-    /// Maps messages, given by their bodies.
+    /// Maps messages, given by their bodies; all of them in the trace that is named.
     pub(crate) fn of<'m>(
         resource: &Resource,
         mapping: &Mapping,
         judge: JudgeExpression<'_>,
         bodies: impl IntoIterator<Item = &'m [u8]>,
+        trace: Option<&TraceContext>,
     ) -> Self {
         let mut batch = Self::default();
         // The wave after the last one that has a document.
@@ -31,7 +32,7 @@ impl MappedBatch {
             for mapped in mapping.map(resource, body, judge) {
                 match mapped {
                     Ok(document) => {
-                        let change = change_of(resource, document);
+                        let change = change_of(resource, document, trace.cloned());
                         let next = next_waves.entry(change.url.clone()).or_insert(0);
                         if batch.waves.len() == *next {
                             batch.waves.push(Vec::new());
@@ -49,7 +50,7 @@ impl MappedBatch {
     }
 }
 
-fn change_of(resource: &Resource, document: MappedDocument) -> Change {
+fn change_of(resource: &Resource, document: MappedDocument, trace: Option<TraceContext>) -> Change {
     let operation = match document.change {
         MappedChange::Put(content) => ChangeOperation::Put(content),
         MappedChange::Delete(revision) => {
@@ -57,7 +58,7 @@ fn change_of(resource: &Resource, document: MappedDocument) -> Change {
             ChangeOperation::Delete(shown)
         }
     };
-    Change { url: document.url.as_str().to_owned(), operation, trace: None }
+    Change { url: document.url.as_str().to_owned(), operation, trace }
 }
 
 #[cfg(test)]
@@ -85,7 +86,8 @@ mod tests {
 
     fn mapped(bodies: &[String]) -> MappedBatch {
         let judge = |_: &_, _: &[u8]| Ok(false);
-        MappedBatch::of(&resource(), &mapping(), &judge, bodies.iter().map(|it| it.as_bytes()))
+        let bodies = bodies.iter().map(|it| it.as_bytes());
+        MappedBatch::of(&resource(), &mapping(), &judge, bodies, None)
     }
 
     #[test]

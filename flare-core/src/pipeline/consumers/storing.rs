@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, debug_span, warn};
 
 use super::MAX_REJECTS;
 use super::batch::MappedBatch;
@@ -15,8 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::filter::MessageExpression;
 use crate::model::consumer::{RejectReason, Rejection};
 use crate::model::{
-    Consumer, DocumentChange, OnReject, Reject, Resource, Unreadable, WhyUnreadable,
+    Consumer, DocumentChange, OnReject, Reject, Resource, TraceContext, Unreadable, WhyUnreadable,
 };
+use crate::observe;
 use crate::ownership::Term;
 use crate::pipeline::context::Context;
 use crate::pipeline::ingest::{Change, Ingest};
@@ -64,10 +65,21 @@ impl OpenConsumer {
         self.term.is_trusted(self.slot, &*self.context.clock)
     }
 
-    /// Stores what messages say, and settles them.
-    pub(super) async fn store(self: Arc<Self>, messages: Vec<SourceMessage>, mut stop: Stop) {
+    /// Stores what messages say, and settles them; all in one trace.
+    pub(super) async fn store(self: Arc<Self>, messages: Vec<SourceMessage>, stop: Stop) {
+        let span = debug_span!(observe::CONSUME, messages = messages.len());
+        let trace = span.in_scope(|| self.context.current_trace.ask());
+        self.store_within(trace.as_ref(), messages, stop).instrument(span).await;
+    }
+
+    async fn store_within(
+        &self,
+        trace: Option<&TraceContext>,
+        messages: Vec<SourceMessage>,
+        mut stop: Stop,
+    ) {
         let receipts = messages.iter().map(|message| &message.receipt).collect();
-        let fates = self.keeping(receipts, self.write(&messages, &mut stop)).await;
+        let fates = self.keeping(receipts, self.write(trace, &messages, &mut stop)).await;
         let settlement = |fate: &MessageFate| match fate {
             MessageFate::Stored => SourceSettlement::Done,
             MessageFate::Unfinished => SourceSettlement::Return,
@@ -116,10 +128,16 @@ impl OpenConsumer {
         futures::stream::iter(batches).for_each_concurrent(KEEP_AT_ONCE, keep).await;
     }
 
-    async fn write(&self, messages: &[SourceMessage], stop: &mut Stop) -> Vec<MessageFate> {
+    async fn write(
+        &self,
+        trace: Option<&TraceContext>,
+        messages: &[SourceMessage],
+        stop: &mut Stop,
+    ) -> Vec<MessageFate> {
         let judge = |_: &_, message: &[u8]| self.expression.is_true_of(message);
         let bodies = messages.iter().map(|message| &*message.body);
-        let mapped = MappedBatch::of(&self.resource, &self.consumer.mapping, &judge, bodies);
+        let mapping = &self.consumer.mapping;
+        let mapped = MappedBatch::of(&self.resource, mapping, &judge, bodies, trace);
         let mut fates = vec![MessageFate::Stored; messages.len()];
         for (place, rejection) in mapped.rejections {
             fates[place] = MessageFate::Rejected(rejection);
@@ -160,8 +178,9 @@ impl OpenConsumer {
                     return open.into_iter().map(|(place, _)| place).collect();
                 }
             }
-            let changes = open.iter().map(|(_, change)| change.clone()).collect();
-            let answers = self.ingest.accept("consume", changes).await;
+            let changes: Vec<Change> = open.iter().map(|(_, change)| change.clone()).collect();
+            let span = debug_span!(observe::PUT, documents = changes.len());
+            let answers = self.ingest.accept("consume", changes).instrument(span).await;
             let (mut accepted, mut unchanged, mut failed) = (0, 0, None);
             let mut left = Vec::new();
             for ((place, change), answer) in open.into_iter().zip(answers) {
