@@ -21,6 +21,7 @@ use flare_core::port::{
 use flare_core::{ConsumerReport, Error, ErrorKind, Flare, Result};
 use flare_testkit::intercept::{self, Call, Hooks, RepositoryHooks};
 use serde_json::json;
+use tokio::sync::watch;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -459,6 +460,60 @@ async fn nothing_is_lost_while_the_store_is_away_or_the_node_dies() {
     for number in 0..50 {
         is_stored(&world, &number.to_string(), 1).await;
     }
+}
+
+/// Holds writes of documents while it is told to.
+#[derive(Debug, Clone)]
+struct HeldWrites(watch::Sender<bool>);
+
+impl Hooks for HeldWrites {
+    async fn before(&self, call: &Call<'_>) -> Result<()> {
+        if call.name == "write_documents" {
+            let mut held = self.0.subscribe();
+            held.wait_for(|held| !held).await.expect("its sender is here");
+        }
+        Ok(())
+    }
+}
+
+impl RepositoryHooks for HeldWrites {}
+
+/// A message of the broker in memory is its receiver's for half a minute, unless it asks for more.
+#[tokio::test]
+async fn what_takes_long_to_store_is_given_to_nobody_else() {
+    let held = watch::Sender::new(true);
+    let hooks = HeldWrites(held.clone());
+    let mut world =
+        in_memory(few_slots()).behind(|repository, _| intercept::repository(repository, hooks));
+    let broker = broker(&world);
+    let (_, consumer) = pulled(&mut world, &broker).await;
+    let received = async |number| report(&world, &consumer).await.state.received == number;
+    // Some that are being stored, and some that wait behind them.
+    for (message, number) in [(1, 2), (3, 4)] {
+        for id in message..=number {
+            say(&broker, &format!(r#"{{"id":"{id}","rev":1}}"#));
+        }
+        world.until("they are received", async || received(number).await).await;
+    }
+    let settings = from_queue("users").source;
+    let other = SourceOpening::new(ConsumerId::from_bytes([7; 16]), settings);
+    let other = broker.open(other).await.unwrap();
+    let taken = tokio::spawn(async move { other.receive(10, SECOND * 660).await });
+    world.pass(SECOND * 600).await;
+    assert!(!taken.is_finished(), "{:?}", taken.await);
+    assert_eq!(stored(&world, "1").await, None, "nothing was stored meanwhile");
+    held.send_replace(false);
+    for id in 1..=4 {
+        is_stored(&world, &id.to_string(), 1).await;
+    }
+    world
+        .until("all is settled", async || report(&world, &consumer).await.state.depth == Some(0))
+        .await;
+    world.pass(SECOND * 60).await;
+    let taken = taken.await.unwrap().unwrap();
+    assert!(taken.is_empty(), "{taken:?}");
+    let state = report(&world, &consumer).await.state;
+    assert_eq!((state.received, state.accepted, state.unchanged), (4, 4, 0));
 }
 
 /// Documents that are pulled come with no trace: the host says which one their batch is recorded in.
