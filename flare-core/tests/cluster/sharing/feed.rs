@@ -1,13 +1,15 @@
-//! A subscription that is created, paused, resumed, replaced or deleted on one node is known to the
+//! A subscription or a consumer that is created, paused, resumed, replaced or deleted on one node is known to the
 //! node that works it within a second, without a message that would say so.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flare_core::model::SubscriptionSpec;
-use flare_core::port::{Expect, Lease};
+use flare_core::model::consumer::MappingInput;
+use flare_core::model::{NewConsumer, SourceSettings, SubscriptionSpec};
+use flare_core::port::{Expect, Lease, Outgoing};
 use flare_testkit::{FaultPlan, FaultyLease, FaultyQueue};
+use serde_json::json;
 
 use super::world::{World, secs};
 
@@ -46,15 +48,55 @@ fn tells(world: &World) {
     assert_eq!(world.lanes(), 5);
 }
 
+fn from_queue(queue: &str) -> NewConsumer {
+    let mut mapping = MappingInput::default();
+    mapping.url = "http://api.example/users/{/id}".to_owned();
+    NewConsumer::new(SourceSettings::new("memory", json!({ "queue": queue })).unwrap(), mapping)
+}
+
+/// The same of consumers.
+fn tells_of_consumers(world: &World) {
+    world.broker.create_queue("first");
+    world.broker.create_queue("second");
+    let users = world.users("a");
+    // As many as slots and more, so that each node works some.
+    let create = |n: usize| {
+        let flare = world.flare(["a", "b", "c"][n % 3]);
+        let created = world.ask(flare.create_consumer(users.id, from_queue("first"))).unwrap();
+        world.until(WITHIN, |world| world.consumers() == n + 1);
+        created.id
+    };
+    let all: Vec<_> = (0..12).map(create).collect();
+    for (n, id) in all.into_iter().enumerate() {
+        let [one, another, third] = [0, 1, 2].map(|by| world.flare(["a", "b", "c"][(n + by) % 3]));
+        let before = world.consumers();
+        world.ask(one.pause_consumer(id)).unwrap();
+        world.until(WITHIN, |world| world.consumers() == before - 1);
+        world.ask(another.resume_consumer(id)).unwrap();
+        world.until(WITHIN, |world| world.consumers() == before);
+        let message = Outgoing::new(format!(r#"{{"id":"{n}","rev":1}}"#));
+        world.broker.publish("second", message).unwrap();
+        world.ask(third.replace_consumer(id, from_queue("second"))).unwrap();
+        let url = format!("http://api.example/users/{n}");
+        world.until(WITHIN, |world| world.ask(world.flare("a").document(&url)).is_ok());
+        world.ask(one.delete_consumer(id)).unwrap();
+        world.until(WITHIN, |world| world.consumers() == before - 1);
+    }
+    world.pass(secs(5));
+    assert_eq!(world.consumers(), 0);
+}
+
 #[test]
 fn news_arrive_by_watch_alone() {
     tells(&deaf(20, 0.0));
+    tells_of_consumers(&deaf(23, 0.0));
 }
 
 #[test]
 fn news_that_fell_between_two_watches_are_looked_for() {
     // Whatever happens, every watch breaks off instead of showing it.
     tells(&deaf(21, 1.0));
+    tells_of_consumers(&deaf(24, 1.0));
 }
 
 #[test]

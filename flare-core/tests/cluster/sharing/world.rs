@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flare_backend_memory::MemoryBackend;
+use flare_backend_memory::{MemoryBackend, MemoryBroker};
 use flare_core::Settings;
 use flare_core::cluster::{ClusterSettings, ClusterView, Health};
 use flare_core::model::{
@@ -36,6 +36,8 @@ pub(crate) fn secs(secs: u64) -> Duration {
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryBackend,
+    /// What consumers pull from.
+    pub(crate) broker: MemoryBroker,
     pub(crate) hosts: Hosts,
     pub(crate) nodes: BTreeMap<String, Node>,
     /// What nodes that start now are woken by.
@@ -53,12 +55,13 @@ impl World {
         let clock =
             ManualClock::new(Timestamp::from_unix_seconds(1_700_000_000)).limited(1_000_000);
         let memory = MemoryBackend::with_clock(Arc::new(clock.clone()));
+        let broker = MemoryBroker::with_clock(Arc::new(clock.clone()));
         let seen = Arc::<Mutex<Seen>>::default();
         seen.lock().unwrap().place = Some(Place::stored(memory.repository(), SLOTS));
         let hosts = Hosts::new(clock.clone(), Arc::clone(&seen));
         let (queue, lease) = (memory.queue(), memory.lease());
         let (nodes, seed) = (BTreeMap::new(), seed * 1_000);
-        Self { clock, memory, hosts, nodes, queue, lease, deaf: Arc::default(), seen, seed }
+        Self { clock, memory, broker, hosts, nodes, queue, lease, deaf: Arc::default(), seen, seed }
     }
 
     /// Nodes that have come to share all slots.
@@ -99,6 +102,7 @@ impl World {
         let (flare, runtime) = Flare::builder(backend)
             .delivery(Arc::new(self.hosts.of(name)))
             .clock(Arc::new(self.clock.clone()))
+            .source(Arc::new(self.broker.clone()))
             .settings(settings)
             .cluster(cluster)
             .seed(self.seed)
@@ -180,6 +184,11 @@ impl World {
     /// How many lanes are worked.
     pub(crate) fn lanes(&self) -> usize {
         self.nodes.values().map(|node| node.flare.node().lanes).sum()
+    }
+
+    /// How many consumers are worked.
+    pub(crate) fn consumers(&self) -> usize {
+        self.nodes.values().map(|node| node.flare.node().consumers).sum()
     }
 
     /// Who told clients of a revision.
