@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 /// Changes with what is served, so that browsers may keep it for ever: the crate's version and a count.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
 /// Tabler's styles, packed: every browser that can show them takes gzip.
 const TABLER: &[u8] = include_bytes!("../assets/tabler.css.gz");

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         .test("first_visit", async |browser| alone(&browser, "first_visit"))
         .test("failing_client", async |browser| alone(&browser, "failing_client"))
         .test("backfill", backfill)
+        .test("live", async |browser| alone(&browser, "live"))
         .test("consumer", consumer)
         .test("tokens", tokens)
         .test("two_nodes", two_nodes)
