@@ -49,6 +49,7 @@ async fn ten(uri: String) {
             schema: scratch.name.clone(),
             seed,
             many: MANY,
+            rest: 0,
         })
     };
     let mut processes: Vec<Process> = (0..PROCESSES).map(start).collect();

@@ -1,18 +1,15 @@
-//! A host that changes its orders and puts them in the same transactions, one in five of which it takes back; until so
-//! many versions have been drawn.
+//! A host that changes its orders and puts them in the same transactions, one in five of which it takes back, and says
+//! of each how it ended once the server has told it so; until it is killed.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use flare_backend_postgres::{PostgresBackend, PostgresConfig};
 use flare_core::port::{Clock, SystemClock};
 
+use crate::change::{Change, Ended};
 use crate::process::Role;
-use crate::support::connect;
 
-/// The table, and the versions that no transaction draws twice.
-pub(crate) const TABLE: &str = "CREATE SEQUENCE flare.versions; \
-     CREATE TABLE flare.shop_orders (id bigint PRIMARY KEY, version bigint NOT NULL)";
-const DRAWN: &str = "SELECT last_value FROM flare.versions";
 const CHANGE: &str = "INSERT INTO flare.shop_orders VALUES ($1, nextval('flare.versions')) \
      ON CONFLICT (id) DO UPDATE SET version = excluded.version RETURNING version";
 const REMOVE: &str = "DELETE FROM flare.shop_orders WHERE id = $1 RETURNING version";
@@ -35,22 +32,26 @@ impl Turn {
     fn url(&self) -> String {
         format!("http://shop.example/orders/{}", self.id)
     }
+
+    /// What it says of a version when it has ended.
+    fn said(&self, version: impl std::fmt::Display) -> String {
+        let ended = if self.takes_back { Ended::TakenBack } else { Ended::Committed };
+        Change::line(ended, self.id, version, self.removes)
+    }
 }
 
 pub(crate) async fn run(role: Role) {
     let mut random = fastrand::Rng::with_seed(role.seed);
     let config = PostgresConfig::new(&role.uri).schema(&role.schema);
-    // A server that is away comes back; what became of the last transaction the table says.
+    // A server that is away comes back. What became of the last transaction it cannot know, so it says nothing of it.
     loop {
         let done = match PostgresBackend::connect(config.clone()).await {
             Ok(backend) if role.name == "sqlx" => by_sqlx(&role, &backend, &mut random).await,
             Ok(backend) => by_tokio(&role, &backend, &mut random).await,
             Err(error) => Err(error.to_string()),
         };
-        match done {
-            Ok(()) => return,
-            Err(error) => eprintln!("host: {error}"),
-        }
+        let Err(error) = done;
+        eprintln!("host: {error}");
         SystemClock::new().sleep(Duration::from_millis(200)).await;
     }
 }
@@ -59,15 +60,13 @@ async fn by_tokio(
     role: &Role,
     backend: &PostgresBackend,
     random: &mut fastrand::Rng,
-) -> Result<(), String> {
+) -> Result<Infallible, String> {
     let shown = |error: tokio_postgres::Error| error.to_string();
     let of_schema = |sql: &str| sql.replace("flare.", &format!("{}.", role.schema));
     let (mut client, connection) =
         tokio_postgres::connect(&role.uri, tokio_postgres::NoTls).await.map_err(shown)?;
     tokio::spawn(connection);
-    while client.query_one(&of_schema(DRAWN), &[]).await.map_err(shown)?.get::<_, i64>(0)
-        < role.many
-    {
+    loop {
         let turn = Turn::next(random);
         let transaction = client.transaction().await.map_err(shown)?;
         let sql = of_schema(if turn.removes { REMOVE } else { CHANGE });
@@ -87,8 +86,11 @@ async fn by_tokio(
             false => transaction.commit().await,
         };
         ended.map_err(shown)?;
+        if let Some(version) = version {
+            println!("{}", turn.said(version));
+        }
+        rest(role).await;
     }
-    Ok(())
 }
 
 #[cfg(feature = "sqlx")]
@@ -96,16 +98,12 @@ async fn by_sqlx(
     role: &Role,
     backend: &PostgresBackend,
     random: &mut fastrand::Rng,
-) -> Result<(), String> {
+) -> Result<Infallible, String> {
     use sqlx::{AssertSqlSafe, Connection, PgConnection};
     let shown = |error: sqlx::Error| error.to_string();
     let of_schema = |sql: &str| AssertSqlSafe(sql.replace("flare.", &format!("{}.", role.schema)));
     let mut host = PgConnection::connect(&role.uri).await.map_err(shown)?;
     loop {
-        let drawn = sqlx::query_scalar::<_, i64>(of_schema(DRAWN)).fetch_one(&mut host).await;
-        if drawn.map_err(shown)? >= role.many {
-            return Ok(());
-        }
         let turn = Turn::next(random);
         let mut transaction = host.begin().await.map_err(shown)?;
         let sql = of_schema(if turn.removes { REMOVE } else { CHANGE });
@@ -127,15 +125,30 @@ async fn by_sqlx(
             false => transaction.commit().await,
         };
         ended.map_err(shown)?;
+        if let Some(version) = version {
+            println!("{}", turn.said(version));
+        }
+        rest(role).await;
     }
 }
 
 #[cfg(not(feature = "sqlx"))]
-async fn by_sqlx(_: &Role, _: &PostgresBackend, _: &mut fastrand::Rng) -> Result<(), String> {
+async fn by_sqlx(
+    _: &Role,
+    _: &PostgresBackend,
+    _: &mut fastrand::Rng,
+) -> Result<Infallible, String> {
     panic!("it is built without sqlx");
 }
 
-/// The same as a script for `psql`, which knows nothing of Flare but the function.
+/// So that a host that others are waited for beside does not run far ahead of them.
+async fn rest(role: &Role) {
+    if role.rest > 0 {
+        SystemClock::new().sleep(Duration::from_millis(role.rest)).await;
+    }
+}
+
+/// The same as a script for `psql`, which knows nothing of Flare but the function; of so many transactions.
 pub(crate) fn script(role: &Role) -> String {
     let mut random = fastrand::Rng::with_seed(role.seed);
     let turns = (0..role.many).map(|_| {
@@ -148,13 +161,10 @@ pub(crate) fn script(role: &Role) -> String {
         } else {
             format!("flare.put('{}', json_build_object('rev', o.version)::text)", turn.url())
         };
-        format!("BEGIN; WITH o AS ({sql}) SELECT {put} FROM o; {end};\n")
+        // One row in any case, as `\gset` asks for; without a version where there was nothing to remove.
+        let said = format!("count({put}) AS puts, coalesce(max(o.version)::text, '') AS version");
+        let line = turn.said(":version");
+        format!("BEGIN; WITH o AS ({sql}) SELECT {said} FROM o \\gset\n{end};\n\\echo {line}\n")
     });
     turns.collect::<String>().replace("flare.", &format!("{}.", role.schema))
-}
-
-/// How many versions have been drawn.
-pub(crate) async fn drawn(role: &Role) -> i64 {
-    let sql = DRAWN.replace("flare.", &format!("{}.", role.schema));
-    connect(&role.uri).await.query_one(&sql, &[]).await.unwrap().get(0)
 }

@@ -10,15 +10,19 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     reason = "it is a test"
 )]
 
+mod books;
+mod change;
 mod circles;
 mod contender;
 mod host;
 mod node;
 mod process;
 mod rounds;
+mod shop;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,6 +1,6 @@
 //! A process of this very program in another role, killed when it is dropped.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 const ROLE: &str = "FLARE_CRASH_ROLE";
 
@@ -13,6 +13,8 @@ pub(crate) struct Role {
     pub(crate) seed: u64,
     /// How much there is to do.
     pub(crate) many: i64,
+    /// How long to rest after each of it, in milliseconds.
+    pub(crate) rest: u64,
 }
 
 /// What this process is to be, if it was started as one of these.
@@ -21,7 +23,8 @@ pub(crate) fn role() -> Option<Role> {
     let mut words = role.split(' ').map(str::to_owned);
     let mut word = || words.next().unwrap();
     let (name, uri, schema) = (word(), word(), word());
-    Some(Role { name, uri, schema, seed: word().parse().unwrap(), many: word().parse().unwrap() })
+    let (seed, many) = (word().parse().unwrap(), word().parse().unwrap());
+    Some(Role { name, uri, schema, seed, many, rest: word().parse().unwrap() })
 }
 
 /// A process that runs.
@@ -30,10 +33,27 @@ pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
     pub(crate) fn start(role: &Role) -> Self {
-        let Role { name, uri, schema, seed, many } = role;
+        Self(Self::command(role).spawn().unwrap())
+    }
+
+    /// One whose every line is read.
+    pub(crate) fn start_heard(role: &Role) -> (Self, ChildStdout) {
+        Self::heard(&mut Self::command(role))
+    }
+
+    /// The same of any program.
+    pub(crate) fn heard(command: &mut Command) -> (Self, ChildStdout) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = child.stdout.take().unwrap();
+        (Self(child), lines)
+    }
+
+    fn command(role: &Role) -> Command {
+        let Role { name, uri, schema, seed, many, rest } = role;
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env(ROLE, format!("{name} {uri} {schema} {seed} {many}"));
-        Self(command.stdin(Stdio::null()).spawn().unwrap())
+        command.env(ROLE, format!("{name} {uri} {schema} {seed} {many} {rest}"));
+        command.stdin(Stdio::null());
+        command
     }
 
     /// Whether it ended by itself, and well.

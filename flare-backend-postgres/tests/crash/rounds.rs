@@ -1,8 +1,7 @@
-//! Rounds in which something is killed while a host commits and a node tells its client.
+//! Rounds in which something is killed while a host commits and a node tells its client. In the end what a host was told
+//! is committed is there; its client holds exactly what is there, was never told what was not committed, and of no order
+//! what is older than it knew.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flare_backend_postgres::PostgresBackend;
@@ -11,13 +10,19 @@ use flare_core::port::{Clock, SystemClock};
 use flare_core::prelude::*;
 use flare_testkit::{Answer, HttpTarget, Trials};
 
-use crate::host;
+use crate::books::{Books, TABLES, drawn, held};
+use crate::change::told;
 use crate::process::{Process, Role};
-use crate::support::{Scratch, connect};
+use crate::shop::Shop;
+use crate::support::Scratch;
 
-/// How long a lease holds unless its settings say otherwise, and what promoting a standby may take beside.
+/// How long a lease holds unless its settings say otherwise.
 const LEASE_TIME: Duration = Duration::from_secs(15);
-const SLACK: Duration = Duration::from_secs(5);
+/// Longer than it takes until something is told, also by a node that waits for the lease of the one before it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A host rests so long after each transaction where a node is killed: else it commits some thousands while the next
+/// node waits for that lease.
+const REST: u64 = 20;
 
 /// Adds what is tried here.
 pub(crate) fn trials(all: Trials) -> Trials {
@@ -85,115 +90,78 @@ async fn rounds(uri: String, by: &str, killed: Killed) {
         let spec = SubscriptionSpec::post(client.url("/{id}/{revision}"));
         flare.create_subscription(orders.id, spec).await.unwrap();
     }
-    scratch.run(host::TABLE).await;
-    let mut role = Role {
-        name: by.to_owned(),
-        uri: uri.clone(),
-        schema: scratch.name.clone(),
-        seed: 18,
-        many,
-    };
+    scratch.run(TABLES).await;
+    let rest = if killed == Killed::Node { REST } else { 0 };
+    let (name, schema) = (by.to_owned(), scratch.name.clone());
+    let role = Role { name, uri: uri.clone(), schema, seed: 18, many, rest };
     let node_role = Role { name: "node".to_owned(), ..role.clone() };
     let mut node = Process::start(&node_role);
     let mut random = fastrand::Rng::with_seed(18);
-    let mut host = start(&role);
-    let (mut done, mut longest) = (0, Duration::ZERO);
-    while done < kills {
+    let mut shop = Shop::open(role.clone());
+    // What is newer than this was told by the node as it is now, and by none before it.
+    let mut before = 0;
+    let mut longest = Duration::ZERO;
+    for kill in 1..=kills {
         // Further along each time, the first one too: there is something to disturb, and something left to go on with.
-        let until = many * (done + 1) / (kills + 1);
-        while host::drawn(&role).await < until {
+        while shop.orders() < many * kill / (kills + 1) {
             clock.sleep(Duration::from_millis(20)).await;
-            if host.is_done() {
-                host = start(&role);
-            }
         }
-        clock.sleep(Duration::from_millis(random.u64(..300))).await;
-        role.seed += 1;
+        until_newer(&client, before).await;
+        clock.sleep(Duration::from_micros(random.u64(..300_000))).await;
         match killed {
-            Killed::Host => {
-                drop(host);
-                host = start(&role);
-            }
+            Killed::Host => shop.kill(),
             Killed::Node => {
                 drop(node);
+                before = drawn(&role).await;
                 node = Process::start(&node_role);
             }
             Killed::Server => {
                 let command = std::env::var("FLARE_CRASH_SERVER").unwrap();
-                let began = Instant::now();
                 let ended =
                     tokio::process::Command::new("sh").arg("-c").arg(&command).status().await;
                 assert!(ended.unwrap().success(), "{command}");
-                // What the node had sent before the server ended has arrived while the next one came up.
-                let before = client.requests().len();
-                while client.requests().len() == before {
-                    clock.sleep(Duration::from_millis(20)).await;
-                    assert!(began.elapsed() < Duration::from_secs(120), "nothing is told any more");
-                }
-                longest = longest.max(began.elapsed());
+                let back = Instant::now();
+                before = drawn(&role).await;
+                until_newer(&client, before).await;
+                longest = longest.max(back.elapsed());
             }
         }
-        done += 1;
     }
-    if killed == Killed::Server && kills == 1 {
-        // A fail-over, see `scripts/prove fail-over`: the node's lease may have to lapse before it is taken up again.
-        assert!(longest <= LEASE_TIME + SLACK, "nothing was told for {longest:?}");
-    }
-    while host::drawn(&role).await < many || !host.is_done() {
+    // The node's lease may have had to lapse before it was taken up again.
+    assert!(longest <= LEASE_TIME, "nothing was told for {longest:?} of a server that was back");
+    while shop.orders() < many {
         clock.sleep(Duration::from_millis(20)).await;
-        if host.is_done() && host::drawn(&role).await < many {
-            role.seed += 1;
-            host = start(&role);
-        }
     }
-    let rows = connect(&uri).await;
-    let sql = format!("SELECT id, version FROM {}.shop_orders", scratch.name);
-    let rows = rows.query(&sql, &[]).await.unwrap();
-    let table: BTreeMap<i64, i64> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    assert!(!table.is_empty());
+    let said = shop.close();
+    let books = Books::read(&role).await;
+    books.hold(&said.committed);
     let began = Instant::now();
-    while told(&client) != table {
+    while held(&told(&client)) != books.orders {
         clock.sleep(Duration::from_millis(100)).await;
         let late = began.elapsed() > Duration::from_secs(120);
-        assert!(!late, "told {:?}\nof {table:?}", told(&client));
+        assert!(!late, "told {:?}\nof {:?}", held(&told(&client)), books.orders);
     }
+    let told = told(&client);
+    books.agree_with(&told);
     eprintln!(
-        "{by}: {many} transactions, {kills} kills: {} orders, {} requests, told {:?} after the last commit at most, \
-         longest pause {longest:?}",
-        table.len(),
-        client.requests().len(),
+        "{by}: {} orders committed, {} transactions taken back, {kills} kills: {} commits that no host heard of, {} \
+         orders in the end, {} requests, told {:?} after the last commit at most, longest pause {longest:?}",
+        said.orders,
+        said.taken_back,
+        books.history.len() - said.committed.len(),
+        books.orders.len(),
+        told.len(),
         began.elapsed()
     );
-    drop((host, node));
+    drop(node);
 }
 
-fn start(role: &Role) -> Process {
-    if role.name != "psql" {
-        return Process::start(role);
+/// Waits until the client is told of a newer version.
+#[allow(clippy::disallowed_methods, reason = "real processes run in real time")]
+async fn until_newer(client: &HttpTarget, than: i64) {
+    let since = Instant::now();
+    while told(client).iter().all(|change| change.version <= than) {
+        SystemClock::new().sleep(Duration::from_millis(50)).await;
+        assert!(since.elapsed() <= PATIENCE, "nothing newer than {than} is told any more");
     }
-    let mut psql = Command::new("psql");
-    psql.args(["-q", "-X", "-v", "ON_ERROR_STOP=1", &role.uri]);
-    let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let (mut pipe, script) = (child.stdin.take().unwrap(), host::script(role));
-    // What it does not take before it is killed nobody misses.
-    std::thread::spawn(move || pipe.write_all(script.as_bytes()));
-    Process(child)
-}
-
-/// What the client holds by the last it was told of each.
-fn told(client: &HttpTarget) -> BTreeMap<i64, i64> {
-    let mut held = BTreeMap::new();
-    for request in client.requests() {
-        let mut words = request
-            .target
-            .trim_start_matches('/')
-            .split('/')
-            .map(|word| word.parse::<i64>().unwrap());
-        let (id, revision) = (words.next().unwrap(), words.next().unwrap());
-        match request.values("flare-action").first() {
-            Some(&"delete") => _ = held.remove(&id),
-            _ => _ = held.insert(id, revision),
-        }
-    }
-    held
 }
