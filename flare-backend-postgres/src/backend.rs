@@ -64,8 +64,8 @@ impl PostgresBackend {
     ///
     /// Decides exactly as [`Flare::put_json`](flare_core::Flare::put_json), by what this transaction sees. The
     /// documents are locked until it ends, in an order that is the same for all of one call: put many at once
-    /// rather than one by one. Once it is committed clients are told within a poll, or at once after
-    /// [`wake`](Self::wake). Nothing is ever tried again inside it: what the server refuses, because another
+    /// rather than one by one. Once it is committed clients are told within a poll, or within a
+    /// [look](PostgresConfig::look_every) if the queue is elsewhere; at once after [`wake`](Self::wake). Nothing is ever tried again inside it: what the server refuses, because another
     /// transaction was faster under an isolation level above *read committed*, is the host's to try again,
     /// as a whole.
     pub async fn put_in<U: AsRef<str>, J: Into<Bytes>>(
@@ -96,9 +96,10 @@ impl PostgresBackend {
         self.repository.write_in(transaction, wishes.collect()).await
     }
 
-    /// Has this process look at once for what transactions have put: for after a commit.
+    /// Has this process look at once for what transactions have put: for after a commit. Wherever the queue is.
     pub fn wake(&self) {
         self.queue.wake(&QueueName::Partition);
+        self.repository.wake();
     }
 }
 

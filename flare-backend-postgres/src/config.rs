@@ -52,6 +52,8 @@ pub struct PostgresConfig {
     /// Whether messages that other processes send wake those who wait at once, instead of with the next poll.
     pub notify: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) look_every: Duration,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) create_missing: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) plain_statements: bool,
@@ -71,6 +73,7 @@ impl PostgresConfig {
             timeout: Duration::from_secs(10),
             poll_every: Duration::from_millis(200),
             notify: false,
+            look_every: Duration::from_millis(500),
             create_missing: false,
             plain_statements: false,
             max_content: MAX_CONTENT,
@@ -105,6 +108,13 @@ impl PostgresConfig {
     /// How often queue and leases look for what other processes did and what is due (200 ms).
     pub fn poll_every(mut self, pause: Duration) -> Self {
         self.poll_every = pause;
+        self
+    }
+
+    /// How often documents are looked for that a host's own transactions have put, where the queue is not in this
+    /// schema (500 ms). Where it is their commits have stored what wakes it.
+    pub fn look_every(mut self, pause: Duration) -> Self {
+        self.look_every = pause;
         self
     }
 
@@ -176,7 +186,12 @@ impl PostgresConfig {
         if !["postgresql://", "postgres://"].iter().any(|it| uri.starts_with(it)) {
             return Err(Invalid::new("uri", "must begin with \"postgresql://\""));
         }
-        for (field, time) in [("timeout", self.timeout), ("poll_every", self.poll_every)] {
+        let times = [
+            ("timeout", self.timeout),
+            ("poll_every", self.poll_every),
+            ("look_every", self.look_every),
+        ];
+        for (field, time) in times {
             if time.is_zero() {
                 return Err(Invalid::new(field, "must be longer than nothing"));
             }
@@ -228,6 +243,7 @@ mod tests {
             ("timeout", config().timeout(Duration::MAX)),
             ("timeout", config().timeout(Duration::ZERO)),
             ("poll_every", config().poll_every(Duration::MAX)),
+            ("look_every", config().look_every(Duration::ZERO)),
             ("pool_limit", config().pool_limit(0)),
             ("schema", config().schema("Flare")),
             ("schema", config().schema("pg_flare")),

@@ -1,6 +1,7 @@
 //! Takes puts, deletes and their dispatching; gives each to the shard of its URL.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::{
@@ -128,6 +129,11 @@ impl DocumentStore for MemoryRepository {
             stored.map(|document| Undispatched::of(&document)).collect()
         });
         self.readable("undispatched", scan, |it| &it.key)
+    }
+
+    /// Nobody else has the memory of this process.
+    async fn take_puts_beside(&self, _: usize, _: Duration) -> Result<Vec<Undispatched>> {
+        Ok(Vec::new())
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {

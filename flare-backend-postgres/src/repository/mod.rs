@@ -10,10 +10,12 @@ mod rows;
 mod subscriptions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flare_core::Result;
 use flare_core::model::{Applied, RecordName};
 use flare_core::port::{Part, Repository, RepositoryFacts};
+use tokio::sync::Notify;
 
 use crate::PostgresConfig;
 use crate::codec::{read_epoch, unreadable_record};
@@ -28,6 +30,10 @@ pub struct PostgresRepository {
     database: Arc<Database>,
     max_content: usize,
     catalogue: resources::Catalogue,
+    /// How often documents are looked for that were put where no task could be stored.
+    look_every: Duration,
+    /// Has them looked for at once.
+    woken: Notify,
 }
 
 impl PostgresRepository {
@@ -42,7 +48,14 @@ impl PostgresRepository {
             database,
             max_content: config.max_content,
             catalogue: resources::Catalogue::default(),
+            look_every: config.look_every,
+            woken: Notify::new(),
         })
+    }
+
+    /// Has whoever waits for documents that were put beside Flare look for them.
+    pub(crate) fn wake(&self) {
+        self.woken.notify_one();
     }
 
     /// Runs a statement that changes a record unless a greater epoch has: it gives the epoch that was there, and
@@ -72,7 +85,7 @@ impl PostgresRepository {
 
 impl Repository for PostgresRepository {
     fn facts(&self) -> RepositoryFacts {
-        RepositoryFacts::new(1_000, self.max_content).spreads_at_once()
+        RepositoryFacts::new(1_000, self.max_content).spreads_at_once().puts_beside()
     }
 }
 

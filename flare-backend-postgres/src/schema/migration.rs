@@ -52,6 +52,11 @@ const REPOSITORY: &[Migration] = &[
         about: "what operators and nodes did",
         sql: include_str!("../../sql/repository.8.sql"),
     },
+    Migration {
+        number: 9,
+        about: "documents that are put where the queue is elsewhere",
+        sql: include_str!("../../sql/repository.9.sql"),
+    },
 ];
 
 const QUEUE: &[Migration] = &[

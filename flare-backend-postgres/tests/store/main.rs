@@ -16,6 +16,7 @@ mod moves;
 mod notices;
 mod order;
 mod plain_sql;
+mod queue_elsewhere;
 mod rights;
 #[cfg(feature = "sqlx")]
 mod sqlx_host;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         let all = consumers::trials(all);
         let all = locks::trials(all);
         let all = plain_sql::trials(all);
+        let all = queue_elsewhere::trials(all);
         let all = transactions::trials(all);
         #[cfg(feature = "sqlx")]
         let all = sqlx_host::trials(all);

@@ -68,11 +68,11 @@ async fn fastest(shop: &Shop, table: &str) -> Duration {
         // As they are once all of it has been told.
         shop.run(
             "UPDATE flare.documents SET undispatched = false, dispatched = revision WHERE undispatched; \
-             DELETE FROM flare.undispatched; DELETE FROM flare.messages",
+             DELETE FROM flare.undispatched; DELETE FROM flare.puts_beside; DELETE FROM flare.messages",
         )
         .await
         .unwrap();
-        let tables = "flare.documents, flare.contents, flare.undispatched, flare.messages";
+        let tables = "flare.documents, flare.contents, flare.undispatched, flare.puts_beside, flare.messages";
         shop.run(&format!("VACUUM flare.narrow, flare.wide, {tables}")).await.unwrap();
         least = least.min(update(shop, table).await);
     }

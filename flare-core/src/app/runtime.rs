@@ -16,6 +16,7 @@ use super::sharing::{SlotWorkers, share_slots, tell_both};
 use crate::cluster::ClusterMember;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ownership::SlotChange;
+use crate::pipeline::beside::announce_puts_beside;
 use crate::pipeline::consumers::Consumers;
 use crate::pipeline::context::Context;
 use crate::pipeline::crew::{self, Stage};
@@ -185,6 +186,9 @@ fn start_stages(context: &Arc<Context>, loops: &mut JoinSet<()>, stop: &Stop) {
         crew::start(context, stage, loops, stop);
     }
     loops.spawn(reconcile(Arc::clone(context), stop.clone()));
+    if context.repository.facts().puts_beside {
+        loops.spawn(announce_puts_beside(Arc::clone(context), stop.clone()));
+    }
     loops.spawn(jobs::run(Arc::clone(context), stop.clone()));
 }
 

@@ -14,6 +14,7 @@
 //!    what came of it, fenced.
 //!
 //! Documents that are pulled rather than handed over come in by `consumers`, which hands them to `ingest`.
+//! Those that a host's own transaction puts into the store `beside` announces.
 //!
 //! A client that takes changes when it likes has the same rows: `pull` hands them out and settles them.
 //!
@@ -29,6 +30,7 @@
 pub(crate) mod admission;
 pub(crate) mod backoff;
 pub(crate) mod batch;
+pub(crate) mod beside;
 pub(crate) mod close;
 pub(crate) mod compose;
 pub(crate) mod consumers;

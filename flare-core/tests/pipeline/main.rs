@@ -6,6 +6,7 @@
 mod audit;
 mod backfill;
 mod batches;
+mod beside;
 mod busy;
 mod consumers;
 mod dead_letters;

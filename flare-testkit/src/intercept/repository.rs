@@ -1,5 +1,7 @@
 //! The calls of a repository, and what may answer them in its place.
 
+use std::time::Duration;
+
 use flare_core::Result;
 use flare_core::model::{
     Applied, AuditEntry, AuditSubject, Consumer, ConsumerId, ConsumerState, DeadLetterId, Document,
@@ -65,6 +67,7 @@ intercepted! {
 
     DocumentStore {
         one {
+            fn take_puts_beside(limit: usize, wait: Duration) -> Vec<Undispatched>;
             fn count_undispatched(resource: Option<ResourceId>) -> u64;
             fn count_documents(resource: ResourceId) -> u64;
             fn remove_document(key: &DocumentKey, version: Version) -> bool;

@@ -1,6 +1,7 @@
-//! Clauses RD5 to RD11 and RD16: how far documents have been spread, finding, counting and removing them.
+//! Clauses RD5 to RD11, RD16 and RD17: how far documents have been spread, finding, counting and removing them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use flare_core::model::{DocumentKey, DocumentUrl, PartitionId, ResourceId, Timestamp, Version};
 use flare_core::port::{ClosePartition, Closed, OpenPartitions, Opened};
@@ -344,6 +345,24 @@ pub async fn rd16_counts_what_is_live(repo: Repo) {
     assert_eq!(count().await, 5);
     repo.remove_documents(keys[0].resource, 100).await.unwrap();
     assert_eq!(count().await, 0);
+}
+
+/// RD17: of that what a port can show. How documents are put beside Flare is the backend's own.
+pub async fn rd17_what_is_announced_was_not_put_beside(repo: Repo) {
+    let make = Make::new("rd17");
+    let keys = make.documents(4);
+    for key in &keys {
+        write(&repo, put(key, 1)).await;
+    }
+    write(&repo, put(&keys[0], 2)).await;
+    write(&repo, delete(&keys[1], None)).await;
+    mark(&repo, &keys[2], live(1)).await;
+    open(&repo, &keys[3], live(1), &[4, 2]).await;
+    for limit in [1, 100] {
+        let taken = repo.take_puts_beside(limit, Duration::ZERO).await.unwrap();
+        assert_eq!(taken, []);
+    }
+    assert_eq!(repo.count_undispatched(None).await.unwrap(), 3, "they wait for their tasks");
 }
 
 async fn close(repo: &Repo, key: &DocumentKey, version: Version, partition: u32) -> Closed {

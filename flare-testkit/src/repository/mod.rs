@@ -68,7 +68,7 @@ pub use documents_spread::{
     rd8_finds_and_counts_what_is_undispatched, rd9_removes_only_the_version_named,
     rd10_finds_dispatched_tombstones, rd10_scans_live_documents_in_one_order,
     rd10_tombstones_come_by_their_time, rd11_removes_documents_bit_by_bit,
-    rd16_counts_what_is_live,
+    rd16_counts_what_is_live, rd17_what_is_announced_was_not_put_beside,
 };
 pub use everybody::{
     rr23_counts_what_is_pending_of_each, rr24_gives_the_lanes_of_all_subscriptions,
@@ -213,6 +213,7 @@ crate::suite::suite! {
         rd15_a_move_is_noted_until_it_is_dispatched,
         rd15_what_notes_nothing_keeps_the_note,
         rd16_counts_what_is_live,
+        rd17_what_is_announced_was_not_put_beside,
         rd_history_agrees_with_the_model,
         rr1_epochs_only_rise,
         rr2_spread_makes_a_fresh_row,

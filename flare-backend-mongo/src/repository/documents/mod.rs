@@ -14,6 +14,7 @@ mod detect;
 mod dispatch;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -141,6 +142,11 @@ impl DocumentStore for MongoRepository {
         self.connection.scan("undispatched", KIND, question, |record| {
             read_document(record).map(|document| Undispatched::of(&document))
         })
+    }
+
+    /// Nobody else puts documents here.
+    async fn take_puts_beside(&self, _: usize, _: Duration) -> Result<Vec<Undispatched>> {
+        Ok(Vec::new())
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {

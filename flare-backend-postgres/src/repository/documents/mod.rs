@@ -1,5 +1,6 @@
 //! Takes puts, deletes and their dispatching; gives the newest versions, and what still has to be spread.
 
+mod beside;
 mod dispatch;
 mod lock;
 mod next;
@@ -9,6 +10,8 @@ mod remove;
 mod scan;
 mod within;
 mod write;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::Result;
@@ -59,6 +62,10 @@ impl DocumentStore for PostgresRepository {
 
     fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched> {
         self.scan_undispatched(until)
+    }
+
+    async fn take_puts_beside(&self, limit: usize, wait: Duration) -> Result<Vec<Undispatched>> {
+        self.take_beside(limit, wait).await
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {

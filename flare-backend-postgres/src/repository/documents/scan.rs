@@ -50,6 +50,20 @@ const UNDISPATCHED: &str = concat!(
     ),
     ") SELECT d.*, last.n FROM (SELECT max(l.n) FROM l) last(n) LEFT JOIN d ON true ORDER BY d.at, d.n"
 );
+/// Takes lists with about so many documents that were put beside Flare, and gives those of them that are undispatched;
+/// says how many lists that were, and whether commits announce by themselves what they put.
+const BESIDE: &str = concat!(
+    "WITH taken AS (DELETE FROM flare.puts_beside p WHERE p.n IN (SELECT p.n FROM flare.puts_beside p \
+             WHERE p.n IN (SELECT l.n FROM (SELECT l.n, \
+                     sum(cardinality(l.documents)) OVER (ORDER BY l.n) - cardinality(l.documents) AS before \
+                 FROM (SELECT * FROM flare.puts_beside l ORDER BY l.n LIMIT $1) l) l WHERE l.before < $1) \
+             FOR UPDATE OF p SKIP LOCKED) RETURNING p.documents), \
+     d AS (",
+    select!(
+        "d.n = ANY (ARRAY(SELECT k.n FROM taken CROSS JOIN unnest(taken.documents) k(n))) AND d.undispatched"
+    ),
+    ") SELECT d.*, t.lists, flare.has_queue() FROM (SELECT count(*) FROM taken) t(lists) LEFT JOIN d ON true"
+);
 const TOMBSTONES: &str = concat!(
     head!(),
     " FROM flare.tombstones t JOIN flare.documents d ON d.n = t.document AND d.gone = 1 AND NOT d.undispatched \
@@ -62,6 +76,15 @@ const AFTER: &str = select!(
     "i.id = $1 AND d.revision IS NOT NULL AND d.gone <> 1 \
      AND (d.hash, d.url) > (hashtextextended($3, 0), $3) ORDER BY d.hash, d.url LIMIT $2"
 );
+
+/// What a look for documents that were put beside Flare gave.
+pub(super) struct Beside {
+    pub(super) found: Vec<Undispatched>,
+    /// Whether anything was taken, be it dispatched meanwhile.
+    pub(super) took_some: bool,
+    /// Whether commits announce what they put from now on.
+    pub(super) announced: bool,
+}
 
 /// A record with the resource it is of, as a page has it.
 struct Found {
@@ -133,6 +156,24 @@ impl PostgresRepository {
             }
         }
         Ok((found.iter().filter_map(|it| it.read(OPERATION, undispatched)).collect(), last))
+    }
+
+    /// One look for what was put beside Flare.
+    pub(super) async fn look_beside(&self, documents: usize) -> Worked<Beside> {
+        const OPERATION: &str = "take_puts_beside";
+        let rows = self.database.all(OPERATION, BESIDE, &[&limit(documents)]).await?;
+        let (lists, announced) = match rows.first() {
+            Some(row) => (row.try_get::<_, i64>(13)?, row.try_get(14)?),
+            None => (0, false),
+        };
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if row.try_get::<_, Option<i64>>(0)?.is_some() {
+                // The reconciler names those that cannot be read.
+                found.extend(Found::of(row)?.read(OPERATION, undispatched).and_then(Result::ok));
+            }
+        }
+        Ok(Beside { found, took_some: lists > 0, announced })
     }
 
     /// By the time they were stored at, then by number.

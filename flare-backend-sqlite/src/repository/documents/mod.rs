@@ -5,6 +5,8 @@ mod find;
 mod scan;
 mod write;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use flare_core::Result;
@@ -75,6 +77,11 @@ impl DocumentStore for SqliteRepository {
 
     fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched> {
         self.scan_undispatched(until)
+    }
+
+    /// Nobody else puts documents here.
+    async fn take_puts_beside(&self, _: usize, _: Duration) -> Result<Vec<Undispatched>> {
+        Ok(Vec::new())
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {

@@ -2,6 +2,7 @@
 //! be spread.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -50,6 +51,10 @@ use crate::port::Scan;
 ///   in place of an older one; a change that notes nothing keeps it, and so does what stores
 ///   nothing. The write that dispatches the stored version forgets it.
 /// - **RD16** `count_documents` counts the live documents of a resource: exactly, while none is written.
+/// - **RD17** `take_puts_beside` gives undispatched documents that were put beside Flare and that no task tells
+///   of, each change once, in no particular order; those that cannot be read it leaves out. It waits for one,
+///   at most as long as it is told to. What `write_documents` stored is never among them: whoever
+///   asked for that announces it.
 #[async_trait]
 pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
     /// Puts and deletes documents; one outcome per write.
@@ -72,6 +77,10 @@ pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
 
     /// Finds what still has to be spread and was stored at or before `until`.
     fn undispatched(&self, until: Timestamp) -> Scan<'_, Undispatched>;
+
+    /// Takes some of what was put beside Flare, by transactions of a host's own, and is to be announced; waits for
+    /// that. What was taken and never announced the reconciler finds.
+    async fn take_puts_beside(&self, limit: usize, wait: Duration) -> Result<Vec<Undispatched>>;
 
     /// Counts what still has to be spread, of one resource or of all.
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64>;

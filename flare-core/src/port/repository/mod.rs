@@ -88,12 +88,15 @@ pub struct RepositoryFacts {
     pub in_process: bool,
     /// `spread_documents` is one write: dispatching what it spreads costs nothing more.
     pub spreads_at_once: bool,
+    /// Documents may be put into it beside Flare, so that `take_puts_beside` is worth asking.
+    pub puts_beside: bool,
 }
 
 impl RepositoryFacts {
     /// A backend that takes batches of `max_batch` and documents of `max_content` bytes.
     pub const fn new(max_batch: usize, max_content: usize) -> Self {
-        Self { max_batch, max_content, in_process: false, spreads_at_once: false }
+        let (in_process, spreads_at_once, puts_beside) = (false, false, false);
+        Self { max_batch, max_content, in_process, spreads_at_once, puts_beside }
     }
 
     /// The same, in the memory of this process.
@@ -107,6 +110,13 @@ impl RepositoryFacts {
     #[must_use]
     pub const fn spreads_at_once(mut self) -> Self {
         self.spreads_at_once = true;
+        self
+    }
+
+    /// The same; documents may be put into it beside Flare.
+    #[must_use]
+    pub const fn puts_beside(mut self) -> Self {
+        self.puts_beside = true;
         self
     }
 }

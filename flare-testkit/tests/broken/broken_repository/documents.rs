@@ -1,4 +1,6 @@
-//! Breaks RD1 to RD15.
+//! Breaks RD1 to RD17.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_core::model::{
@@ -98,6 +100,13 @@ impl DocumentStore for BrokenRepository {
             found
         };
         self.inner.undispatched(until).map_ok(shown).boxed()
+    }
+
+    async fn take_puts_beside(&self, limit: usize, wait: Duration) -> Result<Vec<Undispatched>> {
+        if self.has(Fault::EveryPutIsBeside) {
+            return self.inner.undispatched(Timestamp::MAX).take(limit).try_collect().await;
+        }
+        self.inner.take_puts_beside(limit, wait).await
     }
 
     async fn count_undispatched(&self, resource: Option<ResourceId>) -> Result<u64> {

@@ -54,6 +54,7 @@ faults! {
     "rd14": HeadsCarryContent, HeadsLeaveOutMisses;
     "rd15": LaterChangesDropTheNote, NotesOutliveTheirDispatch, UndispatchedOnesShowNoNote;
     "rd16": CountsOneDocumentMore;
+    "rd17": EveryPutIsBeside;
     "rr1": EpochsDrawnTwice, TimeOfAnotherClock;
     "rr2": GenerationLost, SettledIsWantedAgain;
     "rr3": FenceIgnored, OvertakenSaysDone, SettlingForgetsPresent;
