@@ -2,15 +2,16 @@
 //! put, told to clients by the commit alone.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use flare_backend_postgres::PostgresBackend;
-use flare_core::Flare;
 use flare_core::model::{
     ChangeRule, DocumentChange, DocumentUrl, Endpoint, IdSource, Resource, Timestamp, Version,
     detect_delete, detect_put,
 };
 use flare_core::port::{DocumentStore, ResourceStore, SystemClock};
 use flare_core::prelude::*;
+use flare_core::{Flare, Settings};
 use flare_testkit::{RecordingDelivery, Trials};
 
 use crate::support::Scratch;
@@ -39,6 +40,7 @@ pub(crate) fn trials(all: Trials) -> Trials {
     all.of("transactions")
         .test("what_is_rolled_back_was_never_there", rolled_back)
         .test("what_is_committed_reaches_clients", committed)
+        .test("wake_makes_it_immediate", wake)
         .test("savepoints_take_their_puts_back", savepoints)
         .test("answers_are_those_of_the_rules", rules)
         .test("what_is_wrong_is_refused_by_its_name", refused)
@@ -90,6 +92,43 @@ async fn committed(uri: String) {
         assert_eq!(seen, usize::from(number % 5 != 0), "{number} in {told:?}");
     }
     assert_eq!(delivery.total(), 16);
+    drop(running);
+}
+
+/// Where nothing is polled for and no reconciler looks in time. A worker's wait at the queue is what else would end.
+#[allow(clippy::disallowed_methods, reason = "the clients of a real server are told in real time")]
+async fn wake(uri: String) {
+    const NEVER: Duration = Duration::from_hours(1);
+    let scratch = Scratch::new(&uri);
+    let backend = PostgresBackend::connect(scratch.config().poll_every(NEVER)).await.unwrap();
+    let delivery = Arc::new(RecordingDelivery::new(Arc::new(SystemClock::new())));
+    let (flare, runtime) = Flare::builder(backend.clone())
+        .settings(Settings::default().reconcile_every(NEVER))
+        .delivery(Arc::clone(&delivery) as _)
+        .build()
+        .unwrap();
+    let running = runtime.spawn();
+    let orders = NewResource::new("http://shop.example/orders/{id}").change_field("rev");
+    let orders = flare.create_resource(orders).await.unwrap();
+    let client = SubscriptionSpec::post("http://client.example/");
+    flare.create_subscription(orders.id, client).await.unwrap();
+    // What is told of the first one shows that all is set up.
+    flare.put_json(&order(0), at(1)).await.unwrap();
+    delivery.wait_for(1).await;
+
+    let mut host = scratch.connect().await;
+    let mut took = Vec::new();
+    for number in 1..11_u64 {
+        let transaction = host.transaction().await.unwrap();
+        backend.put_in(&transaction, [(order(number), at(1))]).await.unwrap();
+        transaction.commit().await.unwrap();
+        backend.wake();
+        let began = Instant::now();
+        delivery.wait_for(number + 1).await;
+        took.push(began.elapsed());
+    }
+    took.sort();
+    assert!(took[took.len() / 2] < Duration::from_secs(1), "{took:?}");
     drop(running);
 }
 
