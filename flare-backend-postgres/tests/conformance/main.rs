@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let pooled = || {
         let all = Trials::on(Service::PGBOUNCER).at_a_time(4);
         let all = lease::trials(all);
-        repository::pooled(queue::trials(all)).run()
+        upkeep::trials(repository::pooled(queue::trials(all))).run()
     };
     let all = [run(Service::POSTGRESQL), run(Service::POSTGRESQL_15), pooled()];
     if all == [ExitCode::SUCCESS; 3] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
