@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
 
 mod backfill;
+mod bloat;
 mod cluster;
 mod e2e;
 mod ground;
@@ -34,6 +35,7 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
                          [--hang N] [--fail N] [--filter] [--filter-values] [--signing] [--batch N] [--rate N]
                          [--rest] [--pairs N] [--json]
        flare-benches backfill [--documents N]
+       flare-benches bloat [--deliveries N]
        flare-benches soak [--seconds N]
        flare-benches idle [--subscriptions N] [--seconds N]
        flare-benches mongo [--rows N] [--rounds N] [--json]
@@ -70,6 +72,10 @@ usage: flare-benches ground [--documents N] [--rounds N] [--json]
 
   backfill give a new client all documents of a SQLite file: does memory stay bounded?
            --documents N   how many (1000000)
+
+  bloat    what tables and indexes on PostgreSQL take after many deliveries, in terms of what they take when they
+           are rewritten; the server is at FLARE_TEST_POSTGRESQL_URI and has autovacuum on
+           --deliveries N   how many: ten versions, or more, of 20000 documents at most, to ten clients (2000000)
 
   soak     have one document change constantly while a client is down, and large ones of which slow clients
            are told: does memory stay flat?
@@ -118,6 +124,7 @@ fn main() -> ExitCode {
         // For `e2e` itself, whose clients are a process of their own.
         Some((&e2e::SINK, rest)) => e2e::serve(rest).map(|()| true),
         Some((&"backfill", rest)) => backfill::run(rest),
+        Some((&"bloat", rest)) => bloat::run(rest),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"idle", rest)) => idle::run(rest),
         Some((&"mongo", rest)) => mongo::run(rest),

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::inbox::Inbox;
-use common::{Client, Folder, PATIENCE, Server, raw, split};
+use common::{Client, Folder, PATIENCE, raw, split};
 use flare_testkit::{Service, Trials};
 use serde_json::Value;
 

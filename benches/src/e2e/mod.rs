@@ -26,7 +26,7 @@ use raw::{CONNECTIONS, Raw};
 pub(crate) use receiver::Receiver;
 use report::Report;
 pub(crate) use sink::{SINK, serve};
-pub(crate) use stores::{MeasuredStore, StoreKind};
+pub(crate) use stores::{MeasuredStore, StoreKind, postgresql_server};
 use with_flare::Running;
 pub(crate) use with_flare::http;
 

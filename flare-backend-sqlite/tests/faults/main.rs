@@ -74,6 +74,7 @@ fn trials() -> Vec<Trial> {
         trial("a_newer_schema_is_refused", refused::newer),
         trial("a_database_of_something_else_is_refused", refused::foreign),
         trial("a_file_system_that_machines_share_is_refused", refused::shared),
+        trial("a_file_that_another_machine_has_open_is_refused", refused::held_elsewhere),
         trial("what_was_not_synced_when_the_power_went_takes_nothing_with_it", power::log_tail),
         trial("what_clients_were_told_before_the_power_went_is_told_alike", power::outcomes),
         trial("a_checkpoint_that_was_cut_takes_nothing_with_it", power::checkpoint),

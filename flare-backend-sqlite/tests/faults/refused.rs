@@ -1,4 +1,7 @@
-//! Files that are not opened: of a newer Flare, of something else, where machines share them.
+//! Files that are not opened: of a newer Flare, of something else, where machines share them or another has them
+//! open.
+
+use std::fs::File;
 
 use flare_backend_sqlite::SqliteBackend;
 use flare_core::{Error, ErrorKind};
@@ -38,4 +41,33 @@ pub(crate) fn shared() {
     assert_eq!((error.kind(), error.field()), (ErrorKind::Unsupported, Some("path")));
     assert!(error.to_string().contains("machines share (NFS)"), "{error}");
     assert!(!scratch.path().exists(), "no file was made there");
+}
+
+/// Machines that share a directory see each other's locks, and the row says whose each is.
+pub(crate) fn held_elsewhere() {
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    let lock = format!("{}-holder-4711-a", scratch.path().display());
+    let held = File::create_new(&lock).unwrap();
+    held.lock().unwrap();
+    let note =
+        "INSERT INTO holders (name, boot, pid, since) VALUES ('4711-a', 'another boot', 4711, 1)";
+    scratch.connect().execute_batch(note).unwrap();
+    // However often it is tried: nobody takes the holder for dead meanwhile.
+    for _ in 0..2 {
+        let error = refused(&scratch);
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let said = error.to_string();
+        let path = scratch.path().display().to_string();
+        for words in [&path, "open on another machine (process 4711 there)", "would corrupt it"] {
+            assert!(said.contains(words), "{words} in {said}");
+        }
+        let holders = "SELECT group_concat(name) FROM holders";
+        let holders: String = scratch.connect().query_one(holders, [], |row| row.get(0)).unwrap();
+        assert_eq!(holders, "4711-a");
+    }
+    // A lock that is free proves its holder dead, on whichever machine it was.
+    drop(held);
+    drop(scratch.open());
+    assert!(!std::fs::exists(&lock).unwrap(), "what it left is gone");
 }

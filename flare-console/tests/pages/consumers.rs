@@ -10,7 +10,7 @@ use flare_core::model::consumer::MappingInput;
 use flare_core::model::{
     ConsumerId, ConsumerState, Epoch, NewConsumer, Resource, SourceSettings, WindowRates,
 };
-use flare_core::port::{Clock, SystemClock};
+use flare_core::port::{Clock, ConsumerStore, SystemClock};
 use serde_json::json;
 
 use crate::support::Pages;

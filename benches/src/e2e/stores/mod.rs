@@ -13,6 +13,7 @@ use flare_core::Backend;
 use memory::InMemory;
 use mongodb::OnMongodb;
 use postgresql::OnPostgresql;
+pub(crate) use postgresql::server as postgresql_server;
 use sqlite::OnSqlite;
 
 use crate::Result;

@@ -17,14 +17,16 @@ pub(super) struct OnPostgresql {
     client: Client,
 }
 
+/// Where the server is.
+pub(crate) fn server() -> Result<String> {
+    const VARIABLE: &str = "FLARE_TEST_POSTGRESQL_URI";
+    let needs = "scripts/services up postgresql; eval \"$(scripts/services env)\"";
+    Ok(std::env::var(VARIABLE).map_err(|_| format!("needs {VARIABLE}: {needs}"))?)
+}
+
 impl OnPostgresql {
     pub(super) async fn make() -> Result<Self> {
-        const VARIABLE: &str = "FLARE_TEST_POSTGRESQL_URI";
-        let uri = std::env::var(VARIABLE).map_err(|_| {
-            format!(
-                "needs {VARIABLE}: scripts/services up postgresql; eval \"$(scripts/services env)\""
-            )
-        })?;
+        let uri = server()?;
         let (client, connection) = tokio_postgres::connect(&uri, NoTls).await?;
         tokio::spawn(connection);
         let schema = unique_name().replace('-', "_");
