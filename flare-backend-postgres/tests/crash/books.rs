@@ -59,6 +59,16 @@ impl Books {
         assert_eq!(self.orders, held(&self.history), "the table, and what its history makes");
     }
 
+    /// Whether the client was told of all that was committed when these were read, or of what came later.
+    pub(crate) fn are_known_from(&self, told: &[Change]) -> bool {
+        let known = newest(told);
+        newest(&self.history).values().all(|change| match known.get(&change.id) {
+            Some(known) => known >= change || (known.removed && change.removed),
+            // What was gone before the client heard of it there is nothing to tell of.
+            None => change.removed,
+        })
+    }
+
     /// What the client was told was committed each time, and never older than what it was told before.
     pub(crate) fn agree_with(&self, told: &[Change]) {
         let mut newest: BTreeMap<i64, Change> = BTreeMap::new();
@@ -72,14 +82,13 @@ impl Books {
 
 /// What is there after these, in this order.
 pub(crate) fn held<'a>(changes: impl IntoIterator<Item = &'a Change>) -> BTreeMap<i64, i64> {
-    let mut held = BTreeMap::new();
-    for change in changes {
-        match change.removed {
-            true => _ = held.remove(&change.id),
-            false => _ = held.insert(change.id, change.version),
-        }
-    }
-    held
+    let there = newest(changes).into_values().filter(|change| !change.removed);
+    there.map(|change| (change.id, change.version)).collect()
+}
+
+/// The last of each order.
+fn newest<'a>(changes: impl IntoIterator<Item = &'a Change>) -> BTreeMap<i64, Change> {
+    changes.into_iter().map(|change| (change.id, *change)).collect()
 }
 
 /// The newest version that any transaction has drawn.
