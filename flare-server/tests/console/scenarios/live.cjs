@@ -35,8 +35,6 @@ module.exports = async (world) => {
   // Time is the test's from here on.
   await page.clock.install();
   await world.go("resources");
-  let asked = 0;
-  page.on("request", () => { asked += 1; });
   const pause = page.getByRole("button", { name: "Pause updates" });
   assert.strictEqual(await pause.getAttribute("aria-pressed"), "false");
   await pause.click();
@@ -45,6 +43,8 @@ module.exports = async (world) => {
   await world.picture("1-paused");
   await world.judge("a page that is paused");
   await world.resource("http://api.example.com/orders/{id}");
+  let asked = 0;
+  page.on("request", () => { asked += 1; });
   await page.clock.runFor(60_000);
   assert.strictEqual(asked, 0, "nothing is asked for in a minute of pause");
   await pause.click();
