@@ -1,4 +1,4 @@
-//! Takes how long somebody waits for documents that were put beside Flare; gives those that no task tells of. Looks now
+//! Takes how long to wait for documents that were put beside Flare; gives those that no task tells of. Looks now
 //! and then where the queue is elsewhere, and at once when it is woken; where commits store their tasks themselves it
 //! only sees to what was put before there was a queue.
 

@@ -53,8 +53,8 @@ use crate::port::Scan;
 /// - **RD16** `count_documents` counts the live documents of a resource: exactly, while none is written.
 /// - **RD17** `take_puts_beside` gives undispatched documents that were put beside Flare and that no task tells
 ///   of, each change once, in no particular order; those that cannot be read it leaves out. It waits for one,
-///   at most as long as it is told to. What `write_documents` stored is never among them: whoever
-///   asked for that announces it.
+///   at most as long as it is told to. What `write_documents` stored is never among them: its
+///   caller announces that.
 #[async_trait]
 pub trait DocumentStore: fmt::Debug + Send + Sync + 'static {
     /// Puts and deletes documents; one outcome per write.
