@@ -540,7 +540,7 @@ async fn clients_are_told_of_the_trace_of_the_batch() {
     world.settled().await;
     let told = |id: &str| {
         let requests = world.delivery.requests().into_iter();
-        let mut its = requests.filter(|it| it.request.url.contains(&format!("/{id}")));
+        let mut its = requests.filter(|it| it.request.url.ends_with(&format!("/{id}")));
         let headers = its.next().unwrap().request.headers;
         headers.into_iter().find(|(name, _)| name == "traceparent").map(|(_, value)| value)
     };

@@ -191,7 +191,7 @@ async fn consumers_are_counted_and_the_worst_have_figures_of_their_own() {
         let mut mapping = MappingInput::default();
         mapping.url = url("{/id}");
         let new = NewConsumer::new(source, mapping);
-        world.calm.create_consumer(users.id, new).await.unwrap().id.to_string()
+        world.flare.create_consumer(users.id, new).await.unwrap().id.to_string()
     };
     let well = pull("users").await;
     // Queues that are not there: two fail, and there is room for the name of one of them, as none is behind.
